@@ -1,0 +1,153 @@
+"""The one compute thread of the process: all torch work runs in it, one job after the other, for everyone.
+
+Two threads that use torch at once fight over the cores, and the same text is often asked for by a whole class: here the
+second request finds what the first has left. What is kept is bounded in bytes, the least recently used goes first.
+"""
+
+import gc
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from attention_core.captured import Capture
+    from attention_core.models.loading import LoadedModel
+    from attention_core.views import HeadView
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model made of a text, for the line above the pictures.
+
+    Attributes:
+        labels: The tokens, readable.
+        special: Which of them are special tokens.
+        added: How many the tokeniser added.
+        tokens: How many tokens the whole text has.
+        cut: How many words at the end were left out because the model or the page takes no more.
+        limit: How many tokens were allowed.
+        layers: How many layers the model has.
+        heads: How many query heads a layer has.
+        device: Where it was computed.
+        seconds: How long the forward pass and the capture took.
+        pretrained: False for a model that was never trained.
+    """
+
+    labels: tuple[str, ...]
+    special: tuple[bool, ...]
+    added: int
+    tokens: int
+    cut: int
+    limit: int
+    layers: int
+    heads: int
+    device: str
+    seconds: float
+    pretrained: bool
+
+
+def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a job in the compute thread and wait for its result; what it raises is raised here."""
+    return _thread().submit(job, *args, **kwargs).result()
+
+
+def read(model: str, text: str, limit: int) -> Reading:
+    """Capture a text, cut at a word if it has more than ``limit`` tokens, and say what was read. In the compute thread.
+
+    Raises:
+        ValueError: If the text has no tokens.
+        ModelError: If the model can't be loaded.
+    """
+    loaded = _model(model)
+    limit = min(limit, loaded.limit or limit)
+    kept, tokens, cut = _fit(model, text, limit)
+    seen, seconds = _capture(model, kept)
+    return Reading(
+        labels=tuple(token.label for token in seen.tokens),
+        special=tuple(token.special for token in seen.tokens),
+        added=sum(token.added for token in seen.tokens),
+        tokens=tokens,
+        cut=cut,
+        limit=limit,
+        layers=seen.layers,
+        heads=seen.heads,
+        device=loaded.device,
+        seconds=seconds,
+        pretrained=seen.pretrained,
+    )
+
+
+def view(model: str, text: str, limit: int, layer: int, head: int, unit: str, special: str) -> "HeadView":
+    """Prepare one head of a text for showing. In the compute thread."""
+    from attention_core.views import view_head
+
+    return view_head(_seen(model, text, limit), layer, head, unit, special)
+
+
+def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
+    """Return the thumbnails of all heads of a layer, (H, s, s) bytes. In the compute thread."""
+    from attention_core.views import thumbnails
+
+    return thumbnails(_seen(model, text, limit), layer)
+
+
+def _seen(model: str, text: str, limit: int) -> "Capture":
+    return _capture(model, _fit(model, text, min(limit, _model(model).limit or limit))[0])[0]
+
+
+@lru_cache(maxsize=64)
+def _fit(model: str, text: str, limit: int) -> tuple[str, int, int]:
+    from attention_core.tokens import fit
+
+    return fit(_model(model).tokenizer, text, limit)
+
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="gaze-compute", initializer=_settle)
+
+
+def _settle() -> None:
+    import torch
+
+    # Half the cores: with as many torch threads as cores, the web server's own work stalls them for seconds.
+    torch.set_num_threads(int(os.environ.get("GAZE_THREADS") or max(1, (os.cpu_count() or 2) // 2)))
+
+
+_models: "dict[str, LoadedModel]" = {}
+_captures: "OrderedDict[tuple[str, str], tuple[Capture, float]]" = OrderedDict()
+
+
+def _model(name: str) -> "LoadedModel":
+    if name not in _models:
+        from attention_core.models.loading import load_model
+
+        _models[name] = load_model(name)
+        gc.collect()
+        gc.freeze()  # the model and its libraries stay: no later collection needs to look at them again
+    return _models[name]
+
+
+def _capture(model: str, text: str) -> "tuple[Capture, float]":
+    from attention_core.captured import capture
+
+    key = (model, text)
+    if key not in _captures:
+        start = time.perf_counter()
+        seen = capture(_model(model), text)
+        _captures[key] = seen, time.perf_counter() - start
+    _captures.move_to_end(key)
+    bound = float(os.environ.get("GAZE_CACHE_MB") or 512) * 2**20
+    while len(_captures) > 1 and sum(seen.bytes for seen, _ in _captures.values()) > bound:
+        _captures.popitem(last=False)
+    return _captures[key]

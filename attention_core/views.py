@@ -1,0 +1,171 @@
+"""One head as a page shows it: plain arrays and words, in the units and with the special tokens that were asked for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, UInt8
+from numpy import ndarray
+from torch import Tensor
+
+from attention_core.captured import Capture
+from attention_core.formula import Formula
+from attention_core.grouping import group_weights, tiles
+
+UNITS = ("token", "word")
+SPECIALS = ("shown", "hidden", "renormalised")
+THUMBNAIL = 48
+
+
+@dataclass(frozen=True)
+class HeadView:
+    """One head's numbers, for the queries and keys that are shown.
+
+    In words there are weights only: scores belong to tokens, and a sum of scores means nothing. Then ``raw``,
+    ``final`` and ``steps`` are empty (0, Q, K).
+
+    Attributes:
+        queries: Their labels.
+        keys: Their labels.
+        special_queries: Which of them are special tokens.
+        special_keys: Which of them are special tokens.
+        pieces: The tokeniser's own names of the queries; empty in words.
+        raw: Raw scores, first axis 1.
+        steps: The scores after each extra term, in order; their names stand in ``step_names``.
+        step_names: Such as "softcap" or "bias".
+        final: The scores that enter the softmax, first axis 1.
+        allowed: Where a query may look.
+        weights: Each row, plus its ``hidden`` and ``sink``, sums to 1 (or is all zero where nothing is allowed).
+        hidden: The weight on special tokens that are hidden; zero where they are shown or the rest is renormalised.
+        sink: The weight on the head's sink.
+        factor: What raw scores are multiplied by.
+        size: dₖ, the size of one head.
+        group: The key-value head that this query head reads.
+        groups: How many key-value heads the layer has.
+        heads: How many query heads it has; more than groups where several share one.
+        causal: Whether a query may only look back.
+    """
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    special_queries: tuple[bool, ...]
+    special_keys: tuple[bool, ...]
+    pieces: tuple[str, ...]
+    raw: Float[ndarray, "S Q K"]
+    steps: Float[ndarray, "N Q K"]
+    step_names: tuple[str, ...]
+    final: Float[ndarray, "S Q K"]
+    allowed: Bool[ndarray, "Q K"]
+    weights: Float[ndarray, "Q K"]
+    hidden: Float[ndarray, " Q"]
+    sink: Float[ndarray, " Q"]
+    factor: float
+    size: int
+    group: int
+    groups: int
+    heads: int
+    causal: bool
+
+
+def view_head(
+    seen: Capture,
+    layer: int,
+    head: int,
+    unit: str = "token",
+    special: str = "shown",
+    formula: Formula = Formula(),
+    kind: str | None = None,
+) -> HeadView:
+    """Prepare one head for showing.
+
+    Args:
+        seen: The capture.
+        layer: From 0.
+        head: From 0.
+        unit: "token", or "word": the sum over a word's keys and the mean over its queries.
+        special: What to do with special tokens: "shown", "hidden", or hidden and the rest "renormalised" to sum to 1.
+        formula: What to change in the model's own formula.
+        kind: Which attention, in encoder-decoder models.
+
+    Raises:
+        ValueError: If ``unit`` or ``special`` is none of these.
+    """
+    if unit not in UNITS or special not in SPECIALS:
+        raise ValueError(f"unit is one of {UNITS} and special one of {SPECIALS}, not {unit!r} and {special!r}")
+    trace = seen.trace(layer, head, formula, kind)
+    own = seen.layer(layer, kind)
+    axes = seen.axes(kind)
+    groups = seen.group_numbers(unit, kind)
+    flags = [_special_groups([t.special for t in tokens], g) for tokens, g in zip(axes, groups, strict=True)]
+    rows, columns = (torch.ones_like(f) if special == "shown" else ~f for f in flags)
+    if not rows.any() or not columns.any():  # nothing but special tokens: better shown than an empty picture
+        rows, columns = torch.ones_like(rows), torch.ones_like(columns)
+
+    weights, sink, allowed = trace.weights, trace.sink, trace.allowed
+    if unit != "token":
+        weights = group_weights(weights, *groups)
+        sink = group_weights(sink[:, None], groups[0], torch.zeros(1, dtype=torch.long))[:, 0]
+        allowed = group_weights(allowed.float(), *groups) > 0
+    hidden = weights[rows][:, ~columns].sum(dim=-1)
+    weights, sink = weights[rows][:, columns], sink[rows]
+    if special == "renormalised":
+        left = (1 - hidden)[:, None]
+        weights = (weights / left).nan_to_num(0.0, 0.0, 0.0)
+        sink, hidden = (sink / left[:, 0]).nan_to_num(0.0, 0.0, 0.0), torch.zeros_like(hidden)
+
+    def cut(*scores: Tensor) -> np.ndarray:
+        kept = [s[rows][:, columns] for s in scores] if unit == "token" else []
+        empty = weights.new_zeros(0, *weights.shape)
+        return _array(torch.stack(kept) if kept else empty)
+
+    labels = [
+        [label for label, keep in zip(names, kept.tolist(), strict=True) if keep]
+        for names, kept in zip(seen.labels(unit, kind), (rows, columns), strict=True)
+    ]
+    pieces = [t.piece for t, keep in zip(axes[0], rows.tolist(), strict=True) if keep] if unit == "token" else []
+    return HeadView(
+        queries=tuple(labels[0]),
+        keys=tuple(labels[1]),
+        special_queries=tuple(flags[0][rows].tolist()),
+        special_keys=tuple(flags[1][columns].tolist()),
+        pieces=tuple(pieces),
+        raw=cut(trace.raw),
+        steps=cut(*(step.scores for step in trace.steps)),
+        step_names=tuple(step.name for step in trace.steps),
+        final=cut(trace.final),
+        allowed=_array(allowed[rows][:, columns]),
+        weights=_array(weights),
+        hidden=_array(hidden),
+        sink=_array(sink),
+        factor=trace.factor,
+        size=own.query.shape[-1],
+        group=seen.group(layer, head, kind),
+        groups=len(own.key),
+        heads=len(own.query),
+        causal=bool(own.formula.term("causal")),
+    )
+
+
+def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | None = None) -> UInt8[ndarray, "H s s"]:
+    """Return every head of a layer as a small picture: 0 for no weight, 255 for the largest weight of the picture.
+
+    A text of more than ``size`` tokens is grouped into tiles, so that a picture never has more than size × size cells.
+    """
+    queries, keys = (tiles(len(tokens), size) for tokens in seen.axes(kind))
+    pictures = []
+    for head in range(len(seen.layer(layer, kind).query)):
+        weights = group_weights(seen.weights(layer, head, kind=kind), queries, keys)
+        pictures.append((weights / weights.max().clamp_min(1e-9) * 255).round().to(torch.uint8))
+    return _array(torch.stack(pictures))
+
+
+def _special_groups(flags: list[bool], groups: Tensor) -> Tensor:
+    special = torch.zeros(int(groups[-1]) + 1, dtype=torch.bool)
+    special[groups[torch.tensor(flags)]] = True
+    return special
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array = tensor.numpy(force=True)
+    array.setflags(write=False)  # shared by everyone who looks at the same head
+    return array
