@@ -1,0 +1,1 @@
+"""Streamlit glue: registry, frame, controls, cached doors, text and the browser components."""

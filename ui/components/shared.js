@@ -1,0 +1,153 @@
+// Shared by all components and prepended to each one's module (payload.mount). Data become text nodes, never markup.
+
+/** The bytes of payload.pack -> {meta, arrays}: typed views on the message itself, copied only where it is misaligned. */
+function unpack(data) {
+  const bytes = data instanceof Uint8Array ? data : new Uint8Array(data), arrays = {};
+  const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+  for (const [name, { dtype, shape, offset }] of Object.entries(header.arrays)) {
+    const Kind = { f4: Float32Array, u1: Uint8Array, i4: Int32Array }[dtype], length = shape.reduce((a, b) => a * b, 1);
+    const start = bytes.byteOffset + 4 + size + offset, fits = start % Kind.BYTES_PER_ELEMENT === 0;
+    const buffer = fits ? bytes.buffer : bytes.buffer.slice(start, start + length * Kind.BYTES_PER_ELEMENT);
+    arrays[name] = Object.assign(new Kind(buffer, fits ? start : 0, length), { shape });
+  }
+  return { meta: header.meta, arrays };
+}
+
+// The pins of the page: which query each view looks at. In the browser only; the server never hears of it.
+const gaze = (window.gaze ??= (() => {
+  const views = new Map();                 // name -> {pin, last, hover, param, listeners: root -> function}
+  const homes = new Map();                 // root -> name of its view
+  const roots = new Map();                 // root -> repaint, for what concerns everyone (presentation mode)
+  let written = 0, later = 0;
+  // Browsers refuse more than about a hundred address changes in half a minute, so a held arrow key writes its last one.
+  function write(param, pin) {
+    clearTimeout(later);
+    const wait = written + 300 - performance.now();
+    if (wait > 0) { later = setTimeout(write, wait, param, pin); return; }
+    written = performance.now();
+    const name = encodeURIComponent(param) + "=";
+    const rest = location.search.slice(1).split("&").filter(part => part && !part.startsWith(name));
+    if (pin !== null) rest.push(name + pin);
+    history.replaceState(history.state, "", location.pathname + (rest.length ? "?" + rest.join("&") : "") + location.hash);
+  }
+  // Listeners run once a frame, however many moves of the pointer there were.
+  function tell(view) {
+    const v = views.get(view);
+    if (v) v.soon ||= requestAnimationFrame(() => { v.soon = 0; v.listeners.forEach(listener => listener()); });
+  }
+  const api = {
+    pin: view => views.get(view)?.pin ?? null,
+    last: view => views.get(view)?.last ?? null,      // the latest pin, also after its release
+    hover: view => views.get(view)?.hover ?? null,    // {query, key}, either may be null
+    setPin(view, query) {
+      const v = views.get(view);
+      if (!v || v.pin === query) return;
+      v.pin = query; v.last = query ?? v.last;
+      if (typeof v.param === "string") write(v.param, query);
+      tell(view);
+    },
+    setHover(view, hover) {
+      const v = views.get(view);
+      if (!v || (v.hover?.query === hover?.query && v.hover?.key === hover?.key)) return;
+      v.hover = hover; tell(view);
+    },
+    join(root, meta, listener) {
+      const { view, pinned = null } = meta, fits = (i, list) => i === null || i === undefined || (i >= 0 && i < list.length);
+      if (homes.get(root) !== view) api.leave(root);
+      if (!views.has(view)) views.set(view, { pin: pinned, last: pinned, hover: null, listeners: new Map() });
+      const v = views.get(view);
+      homes.set(root, view); v.listeners.set(root, listener);
+      v.param = meta.param ?? v.param;
+      if (!fits(v.last, meta.queries)) v.last = null;
+      if (!fits(v.hover?.query, meta.queries) || !fits(v.hover?.key, meta.keys)) v.hover = null;
+      if (!fits(v.pin, meta.queries)) api.setPin(view, null);
+    },
+    leave(root) {                          // a view that nobody shows for a moment is forgotten: its next mount is a first one
+      const view = homes.get(root), v = views.get(view);
+      homes.delete(root); v?.listeners.delete(root);
+      if (v) setTimeout(() => { if (!v.listeners.size && views.get(view) === v) views.delete(view); }, 400);
+    },
+    roots,
+  };
+  // Once per page and for good: Escape releases wherever the focus is, except while someone is typing.
+  document.addEventListener("keydown", event => {
+    const at = event.composedPath()[0];
+    if (event.key !== "Escape" || event.isComposing || at.matches?.("input, textarea, select, [contenteditable]")) return;
+    views.forEach((v, view) => { v.hover = null; if (v.pin === null) tell(view); else api.setPin(view, null); });
+  });
+  new MutationObserver(() => roots.forEach(repaint => repaint()))
+    .observe(document.documentElement, { attributes: true, attributeFilter: ["data-presenter"] });
+  return api;
+})());
+
+/** Start of every run: the root, the unpacked data, what earlier runs kept, and whether this is the first one. */
+function begin(parentElement, data) {
+  const root = parentElement.querySelector("[data-gaze]"), first = !root.kept;
+  root.dataset.runs = 1 + Number(root.dataset.runs || 0);
+  root.kept ??= { width: 0 };
+  return { root, kept: root.kept, first, ...unpack(data) };
+}
+
+/** End of every run: paint now and whenever the width, the fonts or the presentation mode change; gives the cleanup. */
+function live(root, paint) {
+  const { kept } = root;
+  kept.paint = () => {
+    root.style.setProperty("--scale", kept.scale = document.documentElement.hasAttribute("data-presenter") ? 1.35 : 1);
+    kept.width = root.clientWidth;
+    if (kept.width) paint(kept.scale);
+  };
+  if (!kept.sizes) {
+    kept.sizes = new ResizeObserver(() => { if (root.clientWidth !== kept.width) kept.paint(); });
+    kept.sizes.observe(root);
+    document.fonts?.ready.then(() => { if (root.isConnected) kept.paint(); });
+    gaze.roots.set(root, () => kept.paint());
+  }
+  kept.paint();
+  return () => { kept.sizes?.disconnect(); kept.sizes = null; gaze.roots.delete(root); gaze.leave(root); };
+}
+
+/** An element; strings among the content become text nodes. */
+function el(tag, className = "", ...content) {
+  const element = document.createElement(tag);
+  element.className = className;
+  element.append(...content);
+  return element;
+}
+/** A token's label: its own direction, isolated from its neighbours. */
+const label = text => Object.assign(el("bdi", "", text), { dir: "auto" });
+/** A number with a true minus and no minus zero. */
+const digits = (value, places) => Number.isFinite(value)
+  ? value.toFixed(places).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212") : "\u2013";
+const measure = new OffscreenCanvas(1, 1).getContext("2d");
+/** Width in px of the widest of the texts. */
+function widest(texts, size, root) {
+  measure.font = `${size}px ${getComputedStyle(root).fontFamily}`;
+  return texts.reduce((most, text) => Math.max(most, measure.measureText(text).width), 0);
+}
+
+const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+/** Any css colour -> [r, g, b]. */
+function rgb(css) {
+  probe.fillStyle = "#000"; probe.fillStyle = css; probe.fillRect(0, 0, 1, 1);
+  return [...probe.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
+}
+const mix = (a, b, t) => a.map((v, i) => Math.round(v + (b[i] - v) * t));
+const css = ([r, g, b]) => `rgb(${r},${g},${b})`;
+const light = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b) / 255;
+/** The theme as numbers: canvas knows no css variables. */
+function theme(root) {
+  const style = getComputedStyle(root), get = name => rgb(style.getPropertyValue(name).trim());
+  const ground = get("--st-background-color"), dark = light(ground) < 0.5;
+  return { ground, dark, accent: get("--st-primary-color"), text: get("--st-text-color"),
+    blue: rgb(dark ? "#5b9bff" : "#2563eb"), orange: rgb(dark ? "#ffa02e" : "#ea7a0c"), font: style.fontFamily };
+}
+/** Colours between the stops -> 256 pixels as ImageData wants them. */
+function ramp(...stops) {
+  return Uint32Array.from({ length: 256 }, (_, i) => {
+    const t = i / 255 * (stops.length - 1), at = Math.min(stops.length - 2, Math.floor(t));
+    const [r, g, b] = mix(stops[at], stops[at + 1], t - at);
+    return (255 << 24 | b << 16 | g << 8 | r) >>> 0;
+  });
+}
+const unramp = pixel => [pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255];

@@ -1,0 +1,188 @@
+const LEVELS = 32;                                   // lines of nearly the same weight are stroked together: 10,000 stay smooth
+const levelOf = weight => Math.min(LEVELS - 1, Math.floor(weight * LEVELS));
+const widthAt = weight => 0.6 + 6.4 * weight;
+const inkAt = weight => 0.07 + 0.93 * weight ** 0.75;
+const FAINT = 0.15, CROWD = 1500;                    // in a crowd, faint lines are hairlines of a few pieces: many times faster
+const BENDS = [1, 2, 3, 4, 5, 6, 7].map(i => i / 8).map(t => [3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3]);
+
+export default function ({ data, parentElement }) {
+  const { root, kept, first, meta, arrays } = begin(parentElement, data);
+  const { view, queries, keys, heads, words } = meta, several = heads.length > 1;
+  if (first) {
+    kept.legend = el("div", "legend"); kept.scroll = el("div", "scroll"); kept.canvas = el("canvas");
+    kept.columns = el("div", "columns"); kept.note = el("div", "note"); kept.spoken = el("div", "spoken");
+    kept.spoken.ariaLive = "polite";
+    kept.scroll.append(kept.canvas, kept.columns, kept.note);
+    root.append(kept.legend, kept.scroll, kept.spoken);
+    root.role = "group";
+  }
+  const { legend, scroll, canvas, columns, note, spoken } = kept;
+  root.ariaLabel = words.alt;
+
+  // Tokens are built again only when they change, so that a new layer or head keeps the focus and the scroll.
+  const titles = { queries: meta.titles, keys: meta.key_titles ?? meta.titles };
+  const same = JSON.stringify([queries, keys, meta.muted_queries, meta.muted_keys, titles, words]);
+  if (kept.same !== same) {
+    kept.same = same;
+    const token = (kind, tag, text, i) => {
+      const element = el(tag, "token", label(text), el("span", "numbers"));
+      element.dataset[kind === "queries" ? "q" : "k"] = i;
+      element.title = titles[kind]?.[i] ?? text;
+      element.classList.toggle("muted", Boolean(meta["muted_" + kind]?.[i]));
+      if (tag === "button") Object.assign(element, { type: "button", tabIndex: -1, ariaPressed: "false" });
+      return element;
+    };
+    kept.queries = queries.map((text, i) => token("queries", "button", text, i));
+    kept.keys = keys.map((text, i) => token("keys", "div", text, i));
+    columns.replaceChildren(el("div", "top", el("span", "", words.queries), el("span", "", words.keys)),
+      el("div", "side queries", ...kept.queries), el("div", "side keys", ...kept.keys));
+    kept.shown = []; kept.tab = 0; kept.pin = null;
+  }
+  const queryOf = kept.queries, keyOf = kept.keys;
+
+  // The edges, weakest first (so that strong lines lie on top), and those of each token.
+  const edges = Array.from(arrays.weight, (weight, i) => ({ weight, query: arrays.query[i], key: arrays.key[i], head: arrays.head[i] }))
+    .sort((a, b) => a.weight - b.weight);
+  const byQuery = queries.map(() => []), byKey = keys.map(() => []);
+  edges.forEach(edge => { byQuery[edge.query]?.push(edge); byKey[edge.key]?.push(edge); });
+  legend.replaceChildren(...(several ? heads : []).map(head => {
+    const entry = el("span", "", el("i"), head.name);
+    entry.style.setProperty("--c", head.colour ?? "var(--st-primary-color)");
+    return entry;
+  }));
+
+  let row, top, left, right, colours, space;         // geometry in css px, set by layout
+  function layout(scale) {
+    const look = theme(root), most = Math.max(queries.length, keys.length, 1), slot = Math.min(heads.length, 4) * 40 * scale;
+    row = Math.max(Math.round(22 * scale), Math.min(Math.round(34 * scale), Math.floor(600 / most)));
+    top = Math.round(30 * scale);
+    space = root.clientWidth;
+    const side = texts => Math.ceil(Math.min(widest(texts, 15.5 * scale, root) + 24 + slot, space * (several ? 0.4 : 0.37)));
+    for (const [name, px] of Object.entries({ row, top, slot, left: side(queries), right: side(keys) }))
+      root.style.setProperty("--" + name, px + "px");
+    root.style.setProperty("--on-accent", light(look.accent) > 0.6 ? "#111" : "#fff");
+    colours = heads.map(head => css(head.colour ? rgb(head.colour) : look.accent));
+    const sides = columns.querySelectorAll(".side"), from = scroll.getBoundingClientRect().left;
+    left = sides[0].getBoundingClientRect().right - from + 3;
+    right = sides[1].getBoundingClientRect().left - from - 3;
+    show(true);
+  }
+
+  // What is looked at: the pin, else the hovered query (its row), else the hovered key (its column), else all.
+  function focus() {
+    const hover = gaze.hover(view), query = gaze.pin(view) ?? hover?.query ?? null, key = hover?.key ?? null;
+    return { query, key, edges: query !== null ? byQuery[query] ?? [] : key !== null ? byKey[key] ?? [] : edges };
+  }
+  function show(moved) {
+    const { query, key, edges: lines } = focus(), pin = gaze.pin(view), resting = query === null && key === null;
+    // Only what was and what is looked at is touched; the fading of all others is one class on their parent.
+    kept.shown.forEach(token => { token.style.removeProperty("--heat"); token.lastChild.replaceChildren(); token.classList.remove("on", "lit"); });
+    const partners = new Set();
+    if (!resting) for (const edge of lines.toReversed()) {       // the strongest first
+      const i = query !== null ? edge.key : edge.query, token = (query !== null ? keyOf : queryOf)[i];
+      const number = el("span", "", digits(edge.weight, 2));
+      number.style.setProperty("--c", several ? colours[edge.head] : "var(--st-primary-color)");
+      token.lastChild.append(number);
+      if (!partners.has(token)) {
+        token.style.setProperty("--heat", `${Math.round(45 * edge.weight)}%`);
+        token.style.setProperty("--c", colours[edge.head]);
+        token.classList.add("on"); partners.add(token);
+      }
+    }
+    const lit = [queryOf[query], keyOf[key]].filter(Boolean);
+    lit.forEach(token => token.classList.add("lit"));
+    kept.shown = [...partners, ...lit];
+    columns.classList.toggle("focus", !resting);
+    if (queryOf[kept.pin]) queryOf[kept.pin].ariaPressed = "false";
+    if (queryOf[pin]) queryOf[pin].ariaPressed = "true";
+    setTab(pin ?? kept.tab);
+    if (pin !== null && pin !== kept.pin) reveal(pin);
+    kept.pin = pin;
+    note.hidden = lines.length > 0;
+    note.textContent = words.none;
+    note.style.top = top + row * ((query ?? key ?? Math.min(queries.length, 16) / 2 - 0.5) + 0.5) + "px";
+    const names = query !== null ? [queries[query], keys, "key"] : [keys[key], queries, "query"];
+    spoken.textContent = resting ? "" : `${names[0]}: ` + lines.slice(-3).reverse()
+      .map(edge => `${names[1][edge[names[2]]]} ${digits(edge.weight, 2)}`).join(", ");
+    root.dataset.query = query ?? ""; root.dataset.pin = pin ?? ""; root.dataset.lines = lines.length;
+    draw(moved || lines !== kept.lines || key !== kept.key, lines, query !== null ? key : null);
+    kept.lines = lines; kept.key = key;
+  }
+
+  // The canvas covers what is visible and half as much above and below: scrolling moves it with the words, and it is drawn
+  // again only when its edge comes near.
+  function draw(always, lines, key) {
+    const height = scroll.clientHeight, whole = scroll.scrollHeight, at = scroll.scrollTop;
+    const inside = kept.from <= Math.max(0, at - height / 6) && kept.to >= Math.min(whole, at + height * 7 / 6);
+    if (!always && inside) return;
+    const from = Math.max(0, Math.floor(at - height / 2)), to = Math.min(Math.max(whole, height), Math.ceil(at + height * 1.5));
+    const dpr = window.devicePixelRatio || 1, scale = kept.scale, g = canvas.getContext("2d");
+    Object.assign(kept, { from, to });
+    canvas.width = Math.round(scroll.clientWidth * dpr); canvas.height = Math.round((to - from) * dpr);
+    Object.assign(canvas.style, { top: from + "px", width: scroll.clientWidth + "px", height: to - from + "px" });
+    g.setTransform(dpr, 0, 0, dpr, 0, -from * dpr);
+    const bend = (right - left) * 0.42, apart = Math.min(5 * scale, (row - 6) / heads.length);
+    const exact = lines.length < 400, crowd = lines.length > CROWD, paths = new Map();           // rank, or level and head -> one path
+    for (const [rank, edge] of lines.entries()) {
+      const shift = top + row / 2 + (edge.head - (heads.length - 1) / 2) * apart;
+      const a = edge.query * row + shift, b = edge.key * row + shift;
+      if (Math.max(a, b) < from - 8 || Math.min(a, b) > to + 8) continue;
+      const dim = key !== null && edge.key !== key, name = (dim ? 0 : 1e6) + (exact ? rank : levelOf(edge.weight) * 1e3 + edge.head);
+      if (!paths.has(name)) paths.set(name, { edge, dim, path: new Path2D() });
+      const { path } = paths.get(name);
+      path.moveTo(left, a);
+      if (crowd && edge.weight < FAINT) {
+        for (const [c1, c2, c3] of BENDS) path.lineTo(left + bend * c1 + (right - left - bend) * c2 + (right - left) * c3, a + (b - a) * (c2 + c3));
+        path.lineTo(right, b);
+      } else path.bezierCurveTo(left + bend, a, right - bend, b, right, b);
+    }
+    for (const [, { edge, dim, path }] of [...paths].sort((a, b) => a[0] - b[0])) {
+      const weight = exact ? edge.weight : (levelOf(edge.weight) + 0.5) / LEVELS;
+      const wide = (several ? Math.min(1, (apart + 0.5) / 7) : scale) * widthAt(weight), hair = crowd && edge.weight < FAINT;
+      g.globalAlpha = inkAt(weight) * (dim ? 0.25 : 1) * (hair ? Math.min(1, wide * dpr) : 1);
+      g.lineWidth = hair ? 1 / dpr : wide; g.strokeStyle = colours[edge.head];
+      g.stroke(path);
+    }
+  }
+
+  function setTab(i) {                                // one token of the column can be tabbed to; arrows go on from there
+    if (queryOf[kept.tab]) queryOf[kept.tab].tabIndex = -1;
+    kept.tab = Math.max(0, Math.min(queries.length - 1, i));
+    if (queryOf[kept.tab]) queryOf[kept.tab].tabIndex = 0;
+  }
+  function reveal(i) {                                // scrolls this box only, never the page
+    const y = top + i * row;
+    if (y - top < scroll.scrollTop) scroll.scrollTop = y - top;
+    if (y + row > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y + row - scroll.clientHeight;
+  }
+  const at = event => {
+    const token = event.target.closest?.(".token");
+    return token && { query: token.dataset.q ? +token.dataset.q : null, key: token.dataset.k ? +token.dataset.k : null };
+  };
+  columns.onpointerover = event => { if (event.pointerType !== "touch") gaze.setHover(view, at(event)); };
+  columns.onpointerleave = event => { if (event.pointerType !== "touch") gaze.setHover(view, null); };
+  columns.onclick = event => {
+    const hit = at(event);
+    if (!hit) return;
+    if (hit.query === null) { if (event.pointerType === "touch") gaze.setHover(view, gaze.hover(view)?.key === hit.key ? null : hit); return; }
+    setTab(hit.query);
+    gaze.setPin(view, gaze.pin(view) === hit.query ? null : hit.query);
+  };
+  columns.onfocusin = event => { if (event.target.matches(".token:focus-visible")) gaze.setHover(view, at(event)); };
+  columns.onfocusout = () => gaze.setHover(view, null);
+  columns.onkeydown = event => {                      // Enter and Space are the button's own click; Escape is shared.js's
+    const hit = at(event), last = queries.length - 1;
+    const to = hit && { ArrowUp: hit.query - 1, ArrowDown: hit.query + 1, Home: 0, End: last }[event.key];
+    if (to === null || to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(last, to));
+    setTab(next); reveal(next);
+    queryOf[next].focus({ preventScroll: true });
+    if (gaze.pin(view) !== null) gaze.setPin(view, next);
+  };
+  scroll.onscroll = () => { kept.soon ||= requestAnimationFrame(() => { kept.soon = 0; const f = focus(); draw(false, f.edges, f.query !== null ? f.key : null); }); };
+
+  kept.lines = null;
+  gaze.join(root, meta, () => show(false));
+  return live(root, layout);
+}

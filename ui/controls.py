@@ -1,0 +1,110 @@
+"""The controls that pages share. Each gives its value, keeps it in the link, and stays where it is."""
+
+from collections.abc import Callable, Iterable
+
+import streamlit as st
+
+from ui import link
+from ui.components import head_strip
+from ui.compute import head_thumbnails, reading
+from ui.text import note, t, words
+
+EXAMPLE = "I ate the cake and it was delicious"
+MODELS = {"minilm": "MiniLM-L6", "smollm2": "SmolLM2-135M"}
+# Where each model looks from "it" to "cake" most, counted from 1; tests/core/test_facts.py finds them again.
+BEST_HEAD = {"minilm": (6, 12), "smollm2": (26, 3)}
+ONE_LINE = 240  # characters; a longer text, or one with line breaks, gets a box of several lines
+MOST_OVERLAID = 4
+
+
+def sentence_box() -> str:
+    """Ask for a sentence. Blank text gets a hint, and the last sentence that was not blank is shown on."""
+    text = link.restore("text", EXAMPLE, str)
+    tall = len(text) > ONE_LINE or "\n" in text
+    if tall:
+        st.text_area(t("controls.text"), key="text", height=120, placeholder=EXAMPLE)
+    else:
+        st.text_input(t("controls.text"), key="text", live="300ms", placeholder=EXAMPLE)
+    if text.strip():
+        st.session_state["_last_text"] = text
+        return text
+    note("controls.blank")
+    return st.session_state.get("_last_text", EXAMPLE)
+
+
+def model_choice() -> str:
+    """Ask for a model."""
+    model = link.restore("model", "minilm", link.one_of(*MODELS))
+    _choice("model", MODELS, MODELS.get, on_change=link.forget, args=("layer", "head", "also"))
+    return model
+
+
+def layer_choice(model: str, text: str) -> int:
+    """Ask for a layer; counted from 0."""
+    layers = reading(model, text).layers
+    layer = link.restore("layer", BEST_HEAD[model][0], link.whole(1, layers))
+    st.slider(t("controls.layer"), 1, layers, key="layer", width=220)
+    return layer - 1
+
+
+def head_choice(model: str, text: str, layer: int) -> tuple[int, list[int]]:
+    """Ask for a head of a layer, by its picture, and for heads to lay over it; all counted from 0."""
+    heads = reading(model, text).heads
+    head = link.restore("head", BEST_HEAD[model][1], link.whole(1, heads))
+    names = [str(n) for n in range(1, heads + 1)]
+    meta = {"chosen": head - 1, "names": names, "words": words("head_strip")}
+    st.html(f'<p class="gaze-label">{t("controls.head")}</p>')
+    head_strip(meta, {"tiles": head_thumbnails(model, text, layer)}, key="heads", on_pick=_pick_head)
+    also = link.restore("also", [], link.some_of(1, heads))
+    st.pills(t("controls.also"), range(1, heads + 1), key="also", selection_mode="multi", help=t("controls.also_help"))
+    return head - 1, [n - 1 for n in also if n != head][:MOST_OVERLAID]
+
+
+def unit_choice() -> tuple[str, str]:
+    """Ask for tokens or words, and what to do with special tokens."""
+    unit = link.restore("unit", "token", link.one_of("token", "word"))
+    _choice("unit", ("token", "word"), on_change=link.forget)
+    special = link.restore("special", "shown", link.one_of("shown", "hidden", "renormalised"))
+    _choice("special", ("shown", "hidden", "renormalised"), on_change=link.forget)
+    return unit, special
+
+
+def show_choice() -> str:
+    """Ask what a map shows."""
+    show = link.restore("show", "weights", link.one_of("weights", "scaled", "raw"))
+    _choice("show", ("weights", "scaled", "raw"))
+    return show
+
+
+def reading_line(model: str, text: str) -> None:
+    """Say what was read: how many tokens, whose they are, what was cut off, where and how fast."""
+    read = reading(model, text)
+    note(
+        "reading.line",
+        model=MODELS[model],
+        tokens=len(read.labels),
+        added=read.added,
+        device=read.device,
+        milliseconds=round(read.seconds * 1000),
+    )
+    if read.cut:
+        st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
+    if not read.pretrained:
+        st.warning(t("reading.random"))
+
+
+def _choice(key: str, ids: Iterable[str], name: Callable[[str], str] | None = None, **change: object) -> None:
+    st.segmented_control(
+        t(f"controls.{key}"),
+        list(ids),
+        key=key,
+        format_func=name or (lambda choice: t(f"controls.{key}_{choice}")),
+        required=True,
+        help=t(f"controls.{key}_help"),
+        width="content",
+        **change,
+    )
+
+
+def _pick_head() -> None:
+    st.session_state["head"] = st.session_state["heads"].picked + 1

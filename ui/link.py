@@ -1,0 +1,139 @@
+"""Every view is a link: each control's key is its query parameter, with stable ids as values, in any language.
+
+Widgets take their values from the link when a visit begins and when the reader goes back in the browser's history;
+after that from what the reader last chose, on whatever page. At the end of a page the link
+is made to say what is shown.
+"""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from ui.text import note
+
+V = TypeVar("V")
+CHOSEN, PUBLISHED, SHOWN, FRESH = "_chosen", "_published", "_shown", "_fresh"
+LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
+TOO_LONG = 12000
+IN_BROWSER = ("query",)  # written into the address by components, without the server
+
+
+def begin() -> None:
+    """Begin a run: find out whether the link has the say (a new visit, or Back), or the reader's controls."""
+    state = st.session_state
+    state.setdefault(CHOSEN, {})
+    link = _link()
+    touched = any(key in state and state[key] != value for key, value in state.get(SHOWN, {}).items())
+    state[FRESH] = link if PUBLISHED not in state or (link != state[PUBLISHED] and link and not touched) else None
+    state[SHOWN] = {}
+
+
+def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
+    """Give the widget with this key its value, before it is drawn.
+
+    Args:
+        key: The widget's key, which is its query parameter too.
+        default: The value where nothing was chosen, or what was chosen does not exist.
+        parse: Turns an id from the link into a value; raises ValueError for one that does not exist.
+
+    Returns:
+        The value, which the widget will have.
+    """
+    state = st.session_state
+    fresh = state[FRESH] is not None and key in state[FRESH]
+    said = state[FRESH][key] if fresh else _id(state[key]) if key in state else state[CHOSEN].get(key)
+    value = default
+    if said is not None:
+        try:
+            value = parse(said)
+        except ValueError:
+            if fresh:
+                note("link.unknown", key=key, value=said[:40], default=_id(default))
+    if state.get(key) != value or key not in state:
+        state[key] = value
+    keep(key, value)
+    return value
+
+
+def keep(key: str, value: object) -> None:
+    """Make a value part of the link."""
+    st.session_state[CHOSEN][key] = _id(value)
+    st.session_state[SHOWN][key] = value
+
+
+def forget(*keys: str) -> None:
+    """Let controls fall back to their defaults, for instance those of another model."""
+    for key in keys:
+        st.session_state.pop(key, None)
+        st.session_state[CHOSEN].pop(key, None)
+    st.query_params.pop(IN_BROWSER[0], None)
+
+
+def publish() -> None:
+    """End a run: make the link say what the page shows."""
+    state = st.session_state
+    want = {key: _id(value) for key, value in state[SHOWN].items() if _id(value) != ""}
+    if len(want.get("text", "").encode()) > LONG:
+        packed = base64.urlsafe_b64encode(zlib.compress(want.pop("text").encode(), 9)).decode().rstrip("=")
+        if len(packed) <= TOO_LONG:
+            want["packed"] = packed
+        else:
+            note("link.too_long")
+    state[PUBLISHED] = {key: value for key, value in want.items() if key != "packed"} | (
+        {"text": _id(state[SHOWN]["text"])} if "packed" in want else {}
+    )
+    now = st.query_params.to_dict()
+    want |= {key: now[key] for key in IN_BROWSER if key in now}
+    if now != want:
+        st.query_params.from_dict(want)
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Return a parser for whole numbers from ``low`` to ``high``."""
+
+    def parse(said: str) -> int:
+        if not low <= int(said) <= high:
+            raise ValueError(said)
+        return int(said)
+
+    return parse
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Return a parser for one of some ids."""
+
+    def parse(said: str) -> str:
+        if said not in choices:
+            raise ValueError(said)
+        return said
+
+    return parse
+
+
+def some_of(low: int, high: int) -> Callable[[str], list[int]]:
+    """Return a parser for several whole numbers, written ``2-5-7``."""
+    parse = whole(low, high)
+    return lambda said: sorted({parse(part) for part in said.split("-") if part})
+
+
+def _link() -> dict[str, str]:
+    said = {key: value for key, value in st.query_params.to_dict().items() if key not in IN_BROWSER}
+    packed = said.pop("packed", None)
+    if packed is not None:
+        try:
+            unpack = zlib.decompressobj()
+            data = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+            said["text"] = unpack.decompress(data, 2_000_000).decode()
+        except (ValueError, zlib.error, binascii.Error):
+            note("link.damaged")
+    return said
+
+
+def _id(value: Any) -> str:  # noqa: ANN401 - whatever a widget has
+    if isinstance(value, list | tuple):
+        return "-".join(str(item) for item in value)
+    return "" if value is None else str(value)

@@ -1,0 +1,152 @@
+"""From a core's HeadView to the components: which numbers, which words."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ui.components import heatmap, row_in_full, token_links
+from ui.text import note, plain, t, words
+
+if TYPE_CHECKING:
+    from attention_core.views import HeadView
+
+PRONOUNS = {"it", "he", "she", "they", "him", "her", "them", "그것", "그는", "그녀는"}
+LEAST = 0.01  # a line for less than a hundredth can't be seen
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00")  # Okabe-Ito
+
+
+def links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None) -> None:
+    """Draw who looks at whom, for one head or several (numbers from 0) over one another."""
+    first = next(iter(views.values()))
+    edges = [np.nonzero(v.weights >= LEAST) for v in views.values()]
+    several = len(views) > 1
+    meta = {
+        "view": view,
+        "param": "query",
+        "pinned": _pin(first) if pinned is None else pinned,
+        "queries": first.queries,
+        "keys": first.keys,
+        "muted_queries": first.special_queries,
+        "muted_keys": first.special_keys,
+        "titles": first.pieces or None,
+        "key_titles": first.pieces if first.pieces and len(first.pieces) == len(first.keys) else None,
+        "heads": [
+            {"name": t("show.head", head=head + 1), "colour": COLOURS[n] if several else None}
+            for n, head in enumerate(views)
+        ],
+        "least": LEAST,
+        "words": words("token_links"),
+    }
+    arrays = {
+        "query": np.concatenate([q for q, _ in edges]),
+        "key": np.concatenate([k for _, k in edges]),
+        "weight": np.concatenate([v.weights[at] for v, at in zip(views.values(), edges, strict=True)]),
+        "head": np.concatenate([np.full(len(q), n) for n, (q, _) in enumerate(edges)]),
+    }
+    token_links(meta, arrays, key=f"links-{view}")
+
+
+def heat(head: "HeadView", show: str, *, view: str) -> None:
+    """Draw one head's raw scores, scaled scores or weights. Words have weights only."""
+    if show != "weights" and not len(head.raw):
+        note("show.words_have_weights")
+        show = "weights"
+    shown = {"weights": head.weights[None], "raw": head.raw, "scaled": head.raw * head.factor}[show][0]
+    inside = shown[head.allowed] if head.allowed.any() else np.zeros(1)
+    meta = _meta(head, view) | {
+        "show": show,
+        "extra": bool(head.step_names),
+        "lo": float(inside.min()),
+        "hi": float(inside.max()),
+        "words": words("heatmap") | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")},
+    }
+    heatmap(meta, _arrays(head), key=f"heat-{view}")
+
+
+def row(head: "HeadView", *, view: str) -> None:
+    """Write one query's row out in full: raw score, × factor, softmax, weight, and the sum."""
+    meta = _meta(head, view) | {
+        "default": focus(head)[0],
+        "steps": [t(f"show.step_{name}") for name in head.step_names],
+        "words": words("row_in_full") | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")},
+    }
+    arrays = _arrays(head)
+    if head.hidden.any():
+        arrays["hidden"] = head.hidden
+    if head.sink.any():
+        arrays["sink"] = head.sink
+    if len(head.steps):
+        arrays["steps"] = head.steps
+    row_in_full(meta, arrays, key=f"row-{view}")
+
+
+def shape_line(head: "HeadView") -> None:
+    """Say the shapes, dₖ, the factor and the key-value head, and how much is hidden."""
+    queries, keys = head.weights.shape
+    note("show.shapes", queries=queries, keys=keys, size=head.size, factor=factor_text(head))
+    if head.groups < head.heads:
+        note("show.group", group=head.group + 1, groups=head.groups)
+    if head.hidden.any():
+        note("show.hidden", share=f"{head.hidden.mean():.0%}")
+
+
+def focus(head: "HeadView") -> tuple[int, int]:
+    """Return the query to look at first, and the other word that it looks at most.
+
+    That is a pronoun where there is one, since that is what people look for; else the strongest link of two different
+    words. Special tokens count only where there is nothing else.
+    """
+    weights = head.weights.copy()
+    real = ~np.asarray(head.special_queries)[:, None] & ~np.asarray(head.special_keys)[None]
+    if weights.shape[0] == weights.shape[1]:
+        real &= ~np.eye(len(weights), dtype=bool)
+    if real.any():
+        weights[~real] = -1
+    pronouns = [n for n, label in enumerate(head.queries) if label.strip("·").lower() in PRONOUNS and real[n].any()]
+    query = pronouns[0] if pronouns else int(weights.max(axis=1).argmax())
+    return query, int(weights[query].argmax())
+
+
+def sentence_of(view: "HeadView", query: int, key: int, **values: object) -> None:
+    """Say in one sentence that a query looks at a key, with the weight."""
+    number = f"{view.weights[query, key]:.2f}"
+    st.markdown(
+        t(
+            "show.looks",
+            query=plain(view.queries[query].strip("·")),
+            key=plain(view.keys[key].strip("·")),
+            weight=number,
+            **{name: plain(value) for name, value in values.items()},
+        )
+    )
+
+
+def factor_text(head: "HeadView") -> str:
+    """Write the factor as people know it: 1/√32 = 0.1768, or the bare number where it is another."""
+    if math.isclose(head.factor, 1 / math.sqrt(head.size), rel_tol=1e-6):
+        return f"1/√{head.size} = {head.factor:.4g}"
+    return f"{head.factor:.4g}"
+
+
+def _pin(head: "HeadView") -> int | None:
+    said = st.query_params.get("query", "")
+    return int(said) if said.isdecimal() and int(said) < len(head.queries) else None
+
+
+def _meta(head: "HeadView", view: str) -> dict:
+    return {
+        "view": view,
+        "param": "query",
+        "pinned": _pin(head),
+        "queries": head.queries,
+        "keys": head.keys,
+        "factor": head.factor if len(head.raw) else None,
+        "factor_text": factor_text(head),
+    }
+
+
+def _arrays(head: "HeadView") -> dict[str, np.ndarray]:
+    arrays = {"weights": head.weights, "allowed": head.allowed}
+    return arrays | ({"raw": head.raw[0], "final": head.final[0]} if len(head.raw) else {})

@@ -1,0 +1,57 @@
+"""Every word on screen, in the learner's language, from ``assets/text``."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+FOLDER = Path(__file__).parents[1] / "assets" / "text"
+LANGUAGES = {"en": "English", "ko": "한국어"}
+MARKUP = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+-.!|$~:&@"})
+
+
+def t(key: str, /, **values: object) -> str:
+    """Return the text of a key, ``section.name``, with its {places} filled in.
+
+    Raises:
+        KeyError: If the key does not exist; the tests see to it that none is missing.
+    """
+    section, name = key.split(".")
+    text = _texts(language())[section][name]
+    return text.format(**values) if values else text
+
+
+def say(key: str, /, **values: object) -> None:
+    """Write a text on the page. Values are shown as they are, never taken for markup."""
+    st.markdown(t(key, **{name: plain(value) for name, value in values.items()}))
+
+
+def heading(key: str) -> None:
+    """Write a heading within the page."""
+    st.subheader(t(key), anchor=False)
+
+
+def note(key: str, /, **values: object) -> None:
+    """Write a small remark."""
+    st.caption(t(key, **{name: plain(value) for name, value in values.items()}))
+
+
+def plain(value: object) -> str:
+    """Return a value so that Markdown shows it literally."""
+    return " ".join(str(value).translate(MARKUP).split())
+
+
+def words(section: str) -> dict[str, str]:
+    """Return a whole section, for a component in the browser."""
+    return dict(_texts(language())[section])
+
+
+def language() -> str:
+    """Return the learner's language: "en" or "ko"."""
+    return st.session_state.get("lang") or "en"
+
+
+@cache
+def _texts(lang: str) -> dict[str, dict[str, str]]:
+    return tomllib.loads((FOLDER / f"{lang}.toml").read_text(encoding="utf-8"))
