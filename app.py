@@ -2,24 +2,23 @@
 
 import streamlit as st
 
-from ui import link
+from ui import controls, link
 from ui.compute import head_view
-from ui.controls import BEST_HEAD, reading_line, sentence_box
 from ui.frame import doors, frame
 from ui.show import focus, links, sentence_of
 from ui.text import say
 
 frame("app.py")
 say("home.intro")
-text = sentence_box()
-layer, head = BEST_HEAD["minilm"]
+text = controls.sentence_box()
+layer, head = controls.BEST_HEAD["minilm"]
 view = head_view("minilm", text, layer - 1, head - 1, "token", "shown")
 query, key = focus(view)
 sentence_of(view, query, key, layer=layer, head=head)
 left, right = st.columns([3, 2], gap="large")
 with left:
     links({head - 1: view}, view="home", pinned=query)
-    reading_line("minilm", text)
+    controls.reading_line("minilm", text)
 with right:
     say("home.what")
     doors()

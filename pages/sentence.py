@@ -2,22 +2,24 @@
 
 import streamlit as st
 
-from ui import link
+from ui import controls, link
 from ui.compute import head_view
-from ui.controls import head_choice, layer_choice, model_choice, reading_line, sentence_box, show_choice, unit_choice
 from ui.frame import frame
 from ui.show import heat, links, row, shape_line
 from ui.text import heading, say
 
 frame("pages/sentence.py")
 say("sentence.intro")
-text = sentence_box()
+text = controls.sentence_box()
 with st.container(horizontal=True, gap="large"):
-    model = model_choice()
-    layer = layer_choice(model, text)
-    unit, special = unit_choice()
-reading_line(model, text)
-head, also = head_choice(model, text, layer)
+    model = controls.model_choice()
+    layer = controls.layer_choice(model, text)
+controls.reading_line(model, text)
+head = controls.head_choice(model, text, layer)
+with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+    unit, special = controls.unit_choice()
+    show = controls.show_choice()
+    also = controls.overlay_choice(model, text, head)
 
 heads = {n: head_view(model, text, layer, n, unit, special) for n in (head, *also)}
 view = f"{model}-{unit}-{special}"
@@ -27,9 +29,7 @@ with left:
     links(heads, view=view)
 with right:
     heading("sentence.heat")
-    show = show_choice()
     heat(heads[head], show, view=view)
-heading("sentence.row")
 row(heads[head], view=view)
 shape_line(heads[head])
 link.publish()

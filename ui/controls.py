@@ -19,17 +19,22 @@ MOST_OVERLAID = 4
 
 def sentence_box() -> str:
     """Ask for a sentence. Blank text gets a hint, and the last sentence that was not blank is shown on."""
+    state = st.session_state
     text = link.restore("text", EXAMPLE, str)
-    tall = len(text) > ONE_LINE or "\n" in text
+    # A box that changes under the fingers would lose the caret: it does so only for a paste, a link, another page.
+    leap = abs(len(text) - len(state.get("_last_text", ""))) > ONE_LINE // 4
+    tall = "\n" in text or (len(text) > ONE_LINE if leap else state.get("_tall", False))
+    if tall != state.get("_tall"):
+        state["text"], state["_tall"] = text, tall
     if tall:
         st.text_area(t("controls.text"), key="text", height=120, placeholder=EXAMPLE)
     else:
         st.text_input(t("controls.text"), key="text", live="300ms", placeholder=EXAMPLE)
     if text.strip():
-        st.session_state["_last_text"] = text
+        state["_last_text"] = text
         return text
     note("controls.blank")
-    return st.session_state.get("_last_text", EXAMPLE)
+    return state.get("_last_text", EXAMPLE)
 
 
 def model_choice() -> str:
@@ -47,17 +52,24 @@ def layer_choice(model: str, text: str) -> int:
     return layer - 1
 
 
-def head_choice(model: str, text: str, layer: int) -> tuple[int, list[int]]:
-    """Ask for a head of a layer, by its picture, and for heads to lay over it; all counted from 0."""
+def head_choice(model: str, text: str, layer: int) -> int:
+    """Ask for a head of a layer, by its picture; all counted from 0."""
     heads = reading(model, text).heads
     head = link.restore("head", BEST_HEAD[model][1], link.whole(1, heads))
     names = [str(n) for n in range(1, heads + 1)]
     meta = {"chosen": head - 1, "names": names, "words": words("head_strip")}
     st.html(f'<p class="gaze-label">{t("controls.head")}</p>')
     head_strip(meta, {"tiles": head_thumbnails(model, text, layer)}, key="heads", on_pick=_pick_head)
+    return head - 1
+
+
+def overlay_choice(model: str, text: str, head: int) -> list[int]:
+    """Ask for heads to lay over one (from 0); counted from 0, without it."""
+    heads = reading(model, text).heads
     also = link.restore("also", [], link.some_of(1, heads))
-    st.pills(t("controls.also"), range(1, heads + 1), key="also", selection_mode="multi", help=t("controls.also_help"))
-    return head - 1, [n - 1 for n in also if n != head][:MOST_OVERLAID]
+    with st.popover(t("controls.also"), help=t("controls.also_help")):
+        st.pills(t("controls.also"), range(1, heads + 1), key="also", selection_mode="multi")
+    return [n - 1 for n in also if n != head + 1][:MOST_OVERLAID]
 
 
 def unit_choice() -> tuple[str, str]:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 def frame(path: str) -> None:
     """Open a page. Call it first, once, with the page's own path in the registry."""
     here = next(page for page in PAGES if page.path == path)
-    link.begin()
+    link.begin(path)
     lang = link.restore("lang", _first_language(), link.one_of(*LANGUAGES))
     st.set_page_config(
         page_title=f"{t(f'pages.{here.name}')} · Gaze", page_icon=str(ROOT / "assets" / "icon.png"), layout="wide"
@@ -35,7 +35,7 @@ def frame(path: str) -> None:
             for page in PAGES:
                 if page.group == group:
                     st.page_link(page.path, label=t(f"pages.{page.name}"), icon=page.icon)
-        present = link.restore("present", False, lambda said: said == "True")
+        present = link.restore("present", False, link.switch)
         st.toggle(t("frame.present"), key="present", help=t("frame.present_help"))
     page_language(lang, present=present)
     st.title(t(f"pages.{here.name}_title"), anchor=False)

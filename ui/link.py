@@ -13,18 +13,22 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from ui.components import page_address
 from ui.text import note
 
 V = TypeVar("V")
-CHOSEN, PUBLISHED, SHOWN, FRESH = "_chosen", "_published", "_shown", "_fresh"
+CHOSEN, PUBLISHED, SHOWN, FRESH, PAGE, MOVED = "_chosen", "_published", "_shown", "_fresh", "_page", "_moved"
 LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
 TOO_LONG = 12000
+MOST = 2_000_000  # bytes of text that a packed link may unfold to
 IN_BROWSER = ("query",)  # written into the address by components, without the server
 
 
-def begin() -> None:
-    """Begin a run: find out whether the link has the say (a new visit, or Back), or the reader's controls."""
+def begin(path: str) -> None:
+    """Begin a run of a page: find out whether the link has the say (a new visit, or Back), or the reader's controls."""
     state = st.session_state
+    state[MOVED] = state.get(PAGE) != path
+    state[PAGE] = path
     state.setdefault(CHOSEN, {})
     link = _link()
     touched = any(key in state and state[key] != value for key, value in state.get(SHOWN, {}).items())
@@ -53,7 +57,7 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
         except ValueError:
             if fresh:
                 note("link.unknown", key=key, value=said[:40], default=_id(default))
-    if state.get(key) != value or key not in state:
+    if state[MOVED] or key not in state or state[key] != value:  # a widget on another page is another widget
         state[key] = value
     keep(key, value)
     return value
@@ -90,6 +94,7 @@ def publish() -> None:
     want |= {key: now[key] for key in IN_BROWSER if key in now}
     if now != want:
         st.query_params.from_dict(want)
+    page_address(state[PUBLISHED])
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -114,6 +119,11 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+def switch(said: str) -> bool:
+    """Parse a switch: yes or no."""
+    return one_of("yes", "no")(said) == "yes"
+
+
 def some_of(low: int, high: int) -> Callable[[str], list[int]]:
     """Return a parser for several whole numbers, written ``2-5-7``."""
     parse = whole(low, high)
@@ -126,8 +136,10 @@ def _link() -> dict[str, str]:
     if packed is not None:
         try:
             unpack = zlib.decompressobj()
-            data = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
-            said["text"] = unpack.decompress(data, 2_000_000).decode()
+            text = unpack.decompress(base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_", validate=True), MOST)
+            if not unpack.eof:
+                raise ValueError("not whole")
+            said["text"] = text.decode()
         except (ValueError, zlib.error, binascii.Error):
             note("link.damaged")
     return said
@@ -136,4 +148,6 @@ def _link() -> dict[str, str]:
 def _id(value: Any) -> str:  # noqa: ANN401 - whatever a widget has
     if isinstance(value, list | tuple):
         return "-".join(str(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "" if value is None else str(value)

@@ -16,8 +16,8 @@ DTYPES = {"f": "f4", "b": "u1", "u": "u1", "i": "i4"}  # by numpy's kind
 def pack(meta: dict[str, Any], /, **arrays: np.ndarray) -> bytes:
     """Put words and numbers into one block of bytes.
 
-    Layout, little-endian: u32 length of the header | header: JSON, padded with spaces | the arrays in C order, each at a
-    multiple of 8. An array's `offset` counts from the end of the header, which is itself at a multiple of 8.
+    Layout, little-endian: u32 length of the header | header: JSON, padded with spaces | the arrays in C order, each at
+    a multiple of 8. An array's `offset` counts from the end of the header, which is itself at a multiple of 8.
 
     Args:
         meta: Anything JSON can hold. Lone surrogates survive, since the JSON is plain ASCII.
@@ -46,8 +46,13 @@ def pack(meta: dict[str, Any], /, **arrays: np.ndarray) -> bytes:
 
 
 def mount(name: str) -> Callable[..., Any]:
-    """Register the component in the folder `name`, with what all components share in front, and give its mount."""
-    css, js = ((HERE / f"shared.{kind}", HERE / name / f"{name}.{kind}") for kind in ("css", "js"))
+    """Register the component in the folder `name` and give its mount.
+
+    Its module is what all components share, then the folder's other scripts, then `name.js` with the default export.
+    """
+    folder = HERE / name
+    js = [HERE / "shared.js", *sorted(set(folder.glob("*.js")) - {folder / f"{name}.js"}), folder / f"{name}.js"]
+    css = [HERE / "shared.css", folder / f"{name}.css"]
     return st.components.v2.component(
         f"gaze_{name}",
         html=f'<div class="gaze {name}" data-gaze="{name}"></div>',

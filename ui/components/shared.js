@@ -63,11 +63,15 @@ const gaze = (window.gaze ??= (() => {
       if (!fits(v.hover?.query, meta.queries) || !fits(v.hover?.key, meta.keys)) v.hover = null;
       if (!fits(v.pin, meta.queries)) api.setPin(view, null);
     },
-    leave(root) {                          // a view that nobody shows for a moment is forgotten: its next mount is a first one
+    leave(root) {                          // a view that nobody shows for a moment is forgotten
       const view = homes.get(root), v = views.get(view);
       homes.delete(root); v?.listeners.delete(root);
       if (v) setTimeout(() => { if (!v.listeners.size && views.get(view) === v) views.delete(view); }, 400);
     },
+    // The server's own changes of the address know nothing of pins: what is pinned is written again after each.
+    address: () => setTimeout(() => views.forEach(v => {
+      if (v.listeners.size && v.pin !== null && typeof v.param === "string") write(v.param, v.pin);
+    }), 100),
     roots,
   };
   // Once per page and for good: Escape releases wherever the focus is, except while someone is typing.

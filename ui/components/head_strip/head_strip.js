@@ -33,7 +33,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const at = event => { const head = event.target.closest(".head"); return head ? +head.dataset.head : null; };
   root.onclick = event => { if (at(event) !== null) pick(at(event)); };   // also Enter and Space: the button's own click
   root.onkeydown = event => {
-    const i = at(event), to = { ArrowLeft: i - 1, ArrowUp: i - 1, ArrowRight: i + 1, ArrowDown: i + 1, Home: 0, End: H - 1 }[event.key];
+    const i = at(event), before = i - 1, after = i + 1;
+    const to = { ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: 0, End: H - 1 }[event.key];
     if (i === null || to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     heads[(to + H) % H].focus();

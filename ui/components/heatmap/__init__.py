@@ -14,12 +14,14 @@ def heatmap(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: str)
     """Show raw scores, scaled scores or weights; hover, cell cursor and pin work in the browser alone.
 
     Args:
-        meta: `view`, `param`, `pinned` as in `token_links`; `show` ("raw", "scaled" or "weights"), `factor` (scaled = raw ×
-            factor; None where there is none), `factor_text` ("1/√32 = 0.177"), `extra` (true where `final` differs from the
-            scaled score), `queries`, `keys`, `lo`, `hi` (true range of what is shown; weights: the bar runs 0 to hi, or to 1
-            without it), `words` (`query`, `key`, `raw`, `factor`, `scaled`, `final`, `weights`, `not_allowed`, `alt`).
-        arrays: `weights` float (Q, K), 0 to 1; optional `raw` and `final` float (Q, K): the scores before and after everything
-            that comes before softmax; optional `allowed` bool (Q, K), True means may look.
+        meta: `view`, `param`, `pinned` as in `token_links`; `show` ("raw", "scaled" or "weights"); `factor` (scaled is
+            raw times factor; None where there is none) and `factor_text` ("1/√32 = 0.177"); `extra` (true where `final`
+            differs from the scaled score); `queries`, `keys`; `lo`, `hi` (true range of what is shown; for weights the
+            bar runs from 0 to `hi`, or to 1 without it); `words` (`query`, `key`, `raw`, `factor`, `scaled`, `final`,
+            `weights`, `not_allowed`, `alt`).
+        arrays: `weights` float (Q, K), 0 to 1; optional `raw` and `final` float (Q, K): the scores as they come from
+            the dot product and as they enter the softmax; optional `allowed` bool (Q, K), True means may look.
+        key: Streamlit's key of this element.
 
     Returns:
         The mount's result; it carries no values.

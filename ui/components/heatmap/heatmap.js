@@ -3,9 +3,10 @@ export default function ({ data, parentElement }) {
   const { view, queries, keys, words, factor } = meta, { raw, final, weights, allowed } = arrays;
   const Q = queries.length, K = keys.length, show = raw ? meta.show : "weights", signed = show !== "weights";
   if (first) {
-    Object.assign(kept, { frame: el("div", "frame"), corner: el("div", "corner"), columns: el("div"), rows: el("div", "rows"),
-      plot: el("div", "plot"), canvas: el("canvas", "map"), bar: el("div"), tip: el("div", "tip"),
-      row: el("div", "mark band"), column: el("div", "mark band"), pinned: el("div", "mark pinned"), spot: el("div", "mark spot") });
+    const looks = { frame: "frame", corner: "corner", columns: "", rows: "rows", plot: "plot", bar: "", tip: "tip",
+      row: "mark band", column: "mark band", pinned: "mark pinned", spot: "mark spot" };
+    for (const [name, look] of Object.entries(looks)) kept[name] = el("div", look);
+    kept.canvas = el("canvas", "map");
     kept.plot.append(kept.canvas, kept.row, kept.column, kept.pinned, kept.spot);
     kept.frame.append(kept.corner, kept.columns, kept.rows, kept.plot, kept.bar);
     root.append(kept.frame, kept.tip);
@@ -20,7 +21,8 @@ export default function ({ data, parentElement }) {
   corner.replaceChildren(el("span", "", `${words.key ?? ""} \u2192`), el("span", "", `${words.query ?? ""} \u2193`));
   if (kept.cell && (kept.cell[0] >= Q || kept.cell[1] >= K)) kept.cell = null;
 
-  const scaledAt = i => factor === null || factor === undefined ? final?.[i] ?? NaN : raw[i] * factor;
+  const multiplied = factor !== null && factor !== undefined;
+  const scaledAt = i => multiplied ? raw[i] * factor : final?.[i] ?? NaN;
   const valueAt = show === "raw" ? i => raw[i] : show === "scaled" ? scaledAt : i => weights[i];
   const blocked = i => allowed !== undefined && !allowed[i];
   let cell, rowLabels, columnLabels;                 // css px of a cell; label elements by position (thinned: not all)
@@ -29,7 +31,8 @@ export default function ({ data, parentElement }) {
     const started = performance.now(), look = theme(root), dpr = window.devicePixelRatio || 1, width = root.clientWidth;
     // Room for the labels first, then the cells: square, at most 44 px, whole device pixels unless that wastes a fifth.
     let font = 14 * scale;
-    const left = Math.ceil(Math.max(Math.min(widest(queries, font, root) + 14, width * 0.27), widest([corner.textContent.slice(0, -2)], 8 * scale, root), 58 * scale));
+    const axes = widest([...corner.children].map(axis => axis.textContent), 13 * scale, root) + 14;
+    const left = Math.ceil(Math.max(Math.min(widest(queries, font, root) + 14, width * 0.27), axes));
     const long = Math.ceil(Math.min(widest(keys, font, root) + 6, 110 * scale)), slanted = (width - left) / K >= 20 * scale;
     const high = slanted ? Math.ceil(long * 0.71 + 18 * scale) : long + 12, beyond = slanted ? Math.ceil(long * 0.71) : 4;
     const fit = Math.min((width - left - beyond) / K, 720 * scale / Q) * dpr;   // and the whole map fits a screen
@@ -44,92 +47,26 @@ export default function ({ data, parentElement }) {
     Object.assign(plot.style, { width: w + "px", height: h + "px" });
     const crowded = Math.max(4, 11 * scale - cell / 2);              // the first labels reach beyond the map
     corner.style.padding = `0 ${crowded + 4}px ${crowded}px 0`;
-    const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000].find(n => n * cell >= (n === 1 ? 12 : 17 * scale)) ?? 5000;
-    const labels = (box, texts, side, offset) => {
+    const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find(n => n * cell >= (n === 1 ? 12 : 17 * scale)) ?? 2000;
+    const labels = (box, texts, side) => {
       const made = new Map();
-      texts.forEach((text, i) => {
-        if (i % step) return;
-        const tag = el("span", "", label(text));
-        tag.style[side] = (i + 0.5) * cell - offset + "px"; tag.title = text;
+      for (let i = 0; i < texts.length; i += step) {
+        const tag = Object.assign(el("span", "", label(texts[i])), { title: texts[i] });
+        tag.style[side] = (i + 0.5) * cell + "px";
         made.set(i, tag);
-      });
+      }
       box.replaceChildren(...made.values());
       return made;
     };
-    rowLabels = labels(rows, queries, "top", 0); columnLabels = labels(columns, keys, "left", 0);
+    rowLabels = labels(rows, queries, "top"); columnLabels = labels(columns, keys, "left");
 
-    // One pixel a cell, then enlarged by a whole number without smoothing, then (seldom) fitted with smoothing.
-    const { lo, hi } = meta, most = signed ? Math.max(Math.abs(lo ?? 0), Math.abs(hi ?? 0)) || 1 : hi || 1, least = signed ? -most : 0;
-    const table = signed ? ramp(look.blue, look.ground, look.orange) : ramp(look.ground, look.accent);
-    const stops = signed ? [look.blue, look.ground, look.orange] : [look.ground, look.accent];
-    const [r, g, b] = mix(look.ground, look.text, 0.09), grey = (255 << 24 | b << 16 | g << 8 | r) >>> 0;
-    const image = new ImageData(K, Q), pixels = new Uint32Array(image.data.buffer), by = 255 / (most - least);
-    for (let i = 0; i < pixels.length; i++) {
-      const value = valueAt(i);
-      pixels[i] = blocked(i) || value !== value ? grey : table[Math.max(0, Math.min(255, Math.round((value - least) * by)))];
-    }
-    const small = new OffscreenCanvas(K, Q), pen = canvas.getContext("2d");
-    small.getContext("2d").putImageData(image, 0, 0);
-    canvas.width = Math.max(1, Math.round(w * dpr)); canvas.height = Math.max(1, Math.round(h * dpr));
-    Object.assign(canvas.style, { width: w + "px", height: h + "px" });
-    const times = Math.ceil(cell * dpr - 1e-6), uneven = times !== Math.round(cell * dpr * 1e3) / 1e3;
-    const large = uneven && times > 1 ? new OffscreenCanvas(K * times, Q * times) : small;
-    if (large !== small) {
-      const enlarge = large.getContext("2d");
-      enlarge.imageSmoothingEnabled = false;
-      enlarge.drawImage(small, 0, 0, large.width, large.height);
-    }
-    pen.imageSmoothingEnabled = uneven; pen.imageSmoothingQuality = "high";
-    pen.drawImage(large, 0, 0, canvas.width, canvas.height);
-    pen.setTransform(dpr, 0, 0, dpr, 0, 0);
-    if (cell >= 6) hatch(pen, look, w, h, dpr);
-    if (cell >= 34) numbers(pen, look, pixels, scale);
-
-    const from = signed ? lo ?? -most : 0, to = signed ? hi ?? most : most, at = v => (v - least) / (most - least);
-    const shades = Array.from({ length: 17 }, (_, i) => {
-      const t = at(from + (to - from) * i / 16) * (stops.length - 1), k = Math.max(0, Math.min(stops.length - 2, Math.floor(t)));
-      return css(mix(stops[k], stops[k + 1], t - k));
-    });
-    const strip = el("div", "ramp"), zero = el("i", "zero");
-    strip.style.background = `linear-gradient(90deg, ${shades})`;
-    zero.style.left = `${100 * -from / (to - from)}%`;
-    const inner = signed && from < -0.12 * (to - from) && to > 0.12 * (to - from);
-    if (inner) strip.append(zero);
-    bar.className = inner ? "bar signed" : "bar";
-    bar.replaceChildren(el("span", "name", words[show] ?? ""), el("span", "", digits(from, 2)), strip, el("span", "", digits(to, 2)));
+    const { lo, hi } = meta, most = signed ? Math.max(Math.abs(lo ?? 0), Math.abs(hi ?? 0)) || 1 : hi || 1;
+    const scene = { Q, K, cell, dpr, scale, look, valueAt, blocked, signed, least: signed ? -most : 0, most,
+      stops: signed ? [look.blue, look.ground, look.orange] : [look.ground, look.accent] };
+    paintCells(canvas, scene);
+    paintBar(bar, scene, signed ? lo ?? -most : 0, signed ? hi ?? most : most, words[show] ?? "");
     mark();
     root.dataset.paintMs = (performance.now() - started).toFixed(2);
-  }
-
-  function hatch(pen, look, w, h, dpr) {             // not allowed: stripes, so that it cannot be taken for a small value
-    const size = 6, tile = new OffscreenCanvas(size * dpr, size * dpr), g = tile.getContext("2d");
-    g.scale(dpr, dpr); g.strokeStyle = css(mix(look.ground, look.text, 0.24)); g.lineWidth = 1;
-    g.beginPath();
-    for (const d of [-size, 0, size]) { g.moveTo(d - 1, size + 1); g.lineTo(d + size + 1, -1); }
-    g.stroke();
-    const pattern = pen.createPattern(tile, "repeat");
-    pattern.setTransform(new DOMMatrix().scale(1 / dpr));
-    pen.fillStyle = pattern; pen.beginPath();
-    for (let i = 0; i < Q * K; i++) if (blocked(i)) pen.rect(i % K * cell, Math.floor(i / K) * cell, cell, cell);
-    pen.fill();
-    if (cell < 12) return;
-    pen.fillStyle = css(look.ground);                // thin gaps make the cells countable
-    for (let c = 1; c < K; c++) pen.fillRect(c * cell - 0.5, 0, 1, h);
-    for (let r = 1; r < Q; r++) pen.fillRect(0, r * cell - 0.5, w, 1);
-  }
-  function numbers(pen, look, pixels, scale) {
-    pen.font = `${13 * Math.min(scale, cell / 34)}px ${look.font}`;
-    pen.textAlign = "center"; pen.textBaseline = "middle";
-    for (let i = 0; i < pixels.length; i++) {
-      if (blocked(i) || !Number.isFinite(valueAt(i))) continue;
-      let text = digits(valueAt(i), 2);
-      for (let places = 1; places >= 0 && pen.measureText(text).width > cell - 4; places--) text = digits(valueAt(i), places);
-      if (pen.measureText(text).width > cell - 2) continue;
-      pen.fillStyle = light(unramp(pixels[i])) > 0.55 ? "#14161f" : "#fff";
-      pen.globalAlpha = !signed && valueAt(i) < 0.005 ? 0.45 : 1;
-      pen.fillText(text, (i % K + 0.5) * cell, (Math.floor(i / K) + 0.54) * cell);
-    }
-    pen.globalAlpha = 1;
   }
 
   // Row and column that are looked at, from here or from another component of the view.
@@ -164,20 +101,20 @@ export default function ({ data, parentElement }) {
   }
   function explain() {
     kept.told = true;
-    const { r, c } = kept.tipAt, i = r * K + c, line = (name, text, main = "") => {
-      const entry = el("div", `line ${main}`, el("span", "", name ?? ""), el("span", "", text));
-      return entry;
+    const { r, c } = kept.tipAt, i = r * K + c, lines = [];
+    const add = (kind, name, text) => {
+      lines.push(el("div", kind === show ? "line main" : "line", el("span", "", name ?? ""), el("span", "", text)));
     };
-    const lines = [];
     if (raw && Number.isFinite(raw[i])) {
-      lines.push(line(words.raw, digits(raw[i], 4), show === "raw" ? "main" : ""));
-      if (factor !== null && factor !== undefined) {
-        lines.push(line(words.factor, `\u00d7 ${meta.factor_text ?? digits(factor, 4)}`));
-        lines.push(line(words.scaled, `= ${digits(scaledAt(i), 4)}`, show === "scaled" ? "main" : ""));
+      add("raw", words.raw, digits(raw[i], 4));
+      if (multiplied) {
+        add("factor", words.factor, `\u00d7 ${meta.factor_text ?? digits(factor, 4)}`);
+        add("scaled", words.scaled, `= ${digits(scaledAt(i), 4)}`);
       }
-      if (final && (meta.extra || factor === null || factor === undefined) && !blocked(i)) lines.push(line(words.final, digits(final[i], 4)));
+      if (final && (meta.extra || !multiplied) && !blocked(i)) add("final", words.final, digits(final[i], 4));
     }
-    lines.push(blocked(i) ? line(words.not_allowed, "") : line(words.weights, digits(weights[i], 4), show === "weights" ? "main" : ""));
+    if (blocked(i)) add("closed", words.not_allowed, "");
+    else add("weights", words.weights, digits(weights[i], 4));
     tip.replaceChildren(el("div", "pair", label(queries[r]), " \u2192 ", label(keys[c])), ...lines);
     if (tip.hidden) { tip.hidden = false; tip.showPopover?.(); }
     // Measuring makes the browser lay out the page in the middle of a hover; so only when the size may have changed.
@@ -186,9 +123,13 @@ export default function ({ data, parentElement }) {
     stand();
   }
   function stand() {
-    const [wide, high] = kept.tipSize, { x, y } = kept.tipAt, room = document.documentElement.clientWidth - 8, tall = window.innerHeight - 8;
-    const fitX = x + 18 + wide <= room ? x + 18 : x - 18 - wide, fitY = y + 18 + high <= tall ? y + 18 : y - 18 - high;
-    tip.style.left = Math.max(8, Math.min(fitX, room - wide)) + "px"; tip.style.top = Math.max(8, Math.min(fitY, tall - high)) + "px";
+    const [wide, high] = kept.tipSize, { x, y } = kept.tipAt;
+    const beside = (from, size, room) => {
+      const after = from + 18, before = from - 18 - size;
+      return Math.max(8, Math.min(after + size <= room ? after : before, room - size));
+    };
+    tip.style.left = beside(x, wide, document.documentElement.clientWidth - 8) + "px";
+    tip.style.top = beside(y, high, window.innerHeight - 8) + "px";
   }
   function hide() {
     kept.tipAt = null;
@@ -208,7 +149,8 @@ export default function ({ data, parentElement }) {
   canvas.onclick = event => { kept.cell = at(event); pin(kept.cell[0]); };
   canvas.onkeydown = event => {
     const [r, c] = kept.cell ?? [gaze.pin(view) ?? 0, 0];
-    const to = { ArrowUp: [r - 1, c], ArrowDown: [r + 1, c], ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1], Home: [r, 0], End: [r, K - 1] }[event.key];
+    const to = { ArrowUp: [r - 1, c], ArrowDown: [r + 1, c], ArrowLeft: [r, c - 1], ArrowRight: [r, c + 1],
+      Home: [r, 0], End: [r, K - 1] }[event.key];
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pin(r); }
     if (!to) return;

@@ -1,4 +1,4 @@
-"""One row in full: raw score, × factor, scaled score, softmax, weight; and the sum, which is 1."""
+"""One row in full: raw score, times the factor, scaled score, softmax, weight; and the sum, which is 1."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,16 +11,17 @@ _mount = mount("row_in_full")
 
 
 def row_in_full(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: str) -> Any:  # noqa: ANN401
-    """Show the pinned query's row (else the hovered one's) as a table; following and sorting happen in the browser alone.
+    """Show the pinned (else the hovered) query's row as a table; following and sorting happen in the browser alone.
 
     Args:
-        meta: `view`, `param`, `pinned`, `queries`, `keys`, `factor`, `factor_text` as in `heatmap`; `default` (query shown
-            before anything was pinned), `steps` (names of the extra steps between scaling and softmax), `words` (`title` with
-            "{query}" in it, `pick`, `key`, `raw`, `factor`, `scaled`, `weights`, `sum`, `hidden`, `sink`, `more`, `alt`,
-            `not_allowed`, `softmax`).
-        arrays: `weights`, `raw`, `final`, `allowed` (Q, K) as in `heatmap`; optional `hidden` float (Q,): the weight on hidden
-            tokens; optional `sink` float (Q,); optional `steps` float (S, Q, K): the scores after each extra step.
+        meta: `view`, `param`, `pinned`, `queries`, `keys`, `factor`, `factor_text` as in `heatmap`; `default` (query
+            shown before anything was pinned); `steps` (names of the extra steps between scaling and softmax); `words`
+            (`title` with "{query}" in it, `pick`, `key`, `raw`, `factor`, `scaled`, `weights`, `sum`, `hidden`, `sink`,
+            `more`, `alt`, `not_allowed`, `softmax`).
+        arrays: `weights`, `raw`, `final`, `allowed` (Q, K) as in `heatmap`; optional `hidden` float (Q,): the weight on
+            hidden tokens; optional `sink` float (Q,); optional `steps` float (S, Q, K): the scores after each step.
             Invariant: weights of a row + hidden + sink = 1, or 0 where nothing is allowed.
+        key: Streamlit's key of this element.
 
     Returns:
         The mount's result; it carries no values.

@@ -1,11 +1,12 @@
-const WINDOW = 36;                                   // lines of a long table that exist at a time; the rest is two gaps of the right height
+const WINDOW = 36;                                   // lines of a long table that exist at a time, between two gaps
 
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { view, queries, keys, words, factor } = meta, { raw, final, weights, allowed, hidden, sink, steps } = arrays;
   const Q = queries.length, K = keys.length, long = K > 40, names = raw ? meta.steps ?? [] : [];
   if (first) {
-    Object.assign(kept, { title: el("div", "title"), pick: el("div", "pick"), box: el("div"), more: el("div", "more"), sorted: false });
+    for (const name of ["title", "pick", "box", "more"]) kept[name] = el("div", name);
+    kept.sorted = false;
     root.append(el("div", "head", kept.title, kept.pick), kept.box, kept.more);
     root.role = "group";
   }
@@ -19,40 +20,44 @@ export default function ({ data, parentElement }) {
   const multiplied = factor !== null && factor !== undefined;
   const columns = !raw ? [] : [
     { name: words.raw, text: i => digits(raw[i], 4) },
-    { small: multiplied ? `\u00d7 ${(meta.factor_text ?? digits(factor, 4)).split(" = ")[0]}` : "", name: words.scaled, title: meta.factor_text,
-      text: i => digits(multiplied ? raw[i] * factor : final?.[i] ?? NaN, 4) },
+    { small: multiplied ? `\u00d7 ${(meta.factor_text ?? digits(factor, 4)).split(" = ")[0]}` : "",
+      name: words.scaled, title: meta.factor_text, text: i => digits(multiplied ? raw[i] * factor : final?.[i] ?? NaN, 4) },
     ...names.map((name, s) => ({ name, text: i => digits(steps[s * Q * K + i], 4) })),
   ];
   const sort = el("button", "", words.weights ?? "");
   sort.type = "button";
   const sorter = el("th", "weight", el("small", "", raw && words.softmax ? `\u2192 ${words.softmax}` : ""), sort);
-  const head = el("tr", "", el("th", "", el("small"), words.key ?? ""), ...columns.map(column =>
-    Object.assign(el("th", "", el("small", "", column.small ?? ""), column.name ?? ""), { title: column.title ?? "" })), sorter);
+  const named = ({ small = "", name = "", title = "" }) => Object.assign(el("th", "", el("small", "", small), name), { title });
+  const head = el("tr", "", named({ name: words.key }), ...columns.map(named), sorter);
   [...head.cells].forEach(cell => { cell.scope = "col"; });
   const share = () => {
     const parts = { number: el("span", "number"), fill: el("div", "fill") };
     parts.cell = el("td", "weight", el("div", "share", parts.number, el("div", "track", parts.fill)));
     return parts;
   };
-  const fill = (parts, value) => { parts.number.textContent = digits(value, 4); parts.fill.style.width = `${Math.min(100, 100 * value)}%`; };
+  const fill = (parts, value) => {
+    parts.number.textContent = digits(value, 4);
+    parts.fill.style.width = `${Math.min(100, 100 * value)}%`;
+  };
   const lines = Array.from({ length: long ? WINDOW : K }, () => {
     const line = { word: el("td", "key"), cells: columns.map(() => el("td")), share: share() };
     line.tr = el("tr", "", line.word, ...line.cells, line.share.cell);
     return line;
   });
-  const totals = [hidden && ["hidden", words.hidden], sink && ["sink", words.sink], ["sum", words.sum]].filter(Boolean).map(([kind, name]) => {
+  const totals = ["hidden", "sink", "sum"].filter(kind => kind === "sum" || arrays[kind]).map(kind => {
     const total = { kind, share: share(), tr: el("tr", kind) };
-    total.tr.append(Object.assign(el("td", "", name ?? ""), { colSpan: 1 + columns.length }), total.share.cell);
+    total.tr.append(Object.assign(el("td", "", words[kind] ?? ""), { colSpan: 1 + columns.length }), total.share.cell);
     return total;
   });
-  const above = el("tr", "gap", el("td")), below = el("tr", "gap", el("td")), body = el("tbody", "", above, ...lines.map(line => line.tr), below);
+  const above = el("tr", "gap", el("td")), below = el("tr", "gap", el("td"));
+  const body = el("tbody", "", above, ...lines.map(line => line.tr), below);
   const stay = box.scrollTop;
   const table = el("table", "", el("thead", "", head), body, el("tfoot", "", ...totals.map(total => total.tr)));
   table.ariaRowCount = K + 1 + totals.length;
   box.replaceChildren(table);
   box.scrollTop = stay;
 
-  let row = 0, order = [], query = null, narrow = false;
+  let row = 30, order = [], query = null, narrow = false;
   const chosen = () => gaze.pin(view) ?? gaze.hover(view)?.query ?? null;
   function show() {
     const next = chosen() ?? gaze.last(view) ?? Math.max(0, Math.min(Q - 1, meta.default ?? 0));
@@ -73,10 +78,18 @@ export default function ({ data, parentElement }) {
       root.dataset.query = query; root.dataset.sum = sum.toFixed(4);
     }
     place();
+    const pin = gaze.pin(view);
+    if (!long || kept.sorted || pin === null || pin === kept.brought) return;
+    let most = 0;                                    // a pin (not every hover) brings its strongest key into sight
+    for (let k = 1; k < K; k++) if (weights[query * K + k] > weights[query * K + most]) most = k;
+    kept.brought = pin;
+    box.scrollTop = (most - 4) * row;
+    place();
   }
   function place() {                                 // the lines around what is visible
-    const start = Math.max(0, Math.min(K - lines.length, Math.floor(box.scrollTop / (row || 30)) - 10)), key = gaze.hover(view)?.key;
-    above.firstChild.style.height = start * row + "px"; below.firstChild.style.height = Math.max(0, K - start - lines.length) * row + "px";
+    const key = gaze.hover(view)?.key, spare = K - lines.length;
+    const start = Math.max(0, Math.min(spare, Math.floor(box.scrollTop / row) - 10));
+    above.firstChild.style.height = start * row + "px"; below.firstChild.style.height = (spare - start) * row + "px";
     lines.forEach((line, n) => {
       const k = order[start + n], i = query * K + k, closed = allowed !== undefined && !allowed[i];
       line.tr.dataset.k = k; line.tr.ariaRowIndex = start + n + 2;
@@ -88,7 +101,10 @@ export default function ({ data, parentElement }) {
       line.share.number.title = closed ? words.not_allowed ?? "" : "";
     });
   }
-  const state = () => { sorter.ariaSort = kept.sorted ? "descending" : "none"; sort.textContent = (words.weights ?? "") + (kept.sorted ? " \u2193" : ""); };
+  const state = () => {
+    sorter.ariaSort = kept.sorted ? "descending" : "none";
+    sort.textContent = (words.weights ?? "") + (kept.sorted ? " \u2193" : "");
+  };
   sort.onclick = () => { kept.sorted = !kept.sorted; order = []; box.scrollTop = 0; state(); show(); };
   box.onscroll = () => { kept.soon ||= requestAnimationFrame(() => { kept.soon = 0; place(); }); };
   body.onpointerover = event => {
@@ -106,6 +122,6 @@ export default function ({ data, parentElement }) {
     root.style.setProperty("--row", row + "px");
     show();
     // The last lines stick below one another, and the table keeps its height whatever row is shown.
-    totals.forEach((total, n) => { for (const cell of total.tr.cells) cell.style.bottom = (totals.length - 1 - n) * row + "px"; });
+    totals.forEach(({ tr }, n) => [...tr.cells].forEach(cell => { cell.style.bottom = (totals.length - 1 - n) * row + "px"; }));
   });
 }

@@ -1,10 +1,3 @@
-const LEVELS = 32;                                   // lines of nearly the same weight are stroked together: 10,000 stay smooth
-const levelOf = weight => Math.min(LEVELS - 1, Math.floor(weight * LEVELS));
-const widthAt = weight => 0.6 + 6.4 * weight;
-const inkAt = weight => 0.07 + 0.93 * weight ** 0.75;
-const FAINT = 0.15, CROWD = 1500;                    // in a crowd, faint lines are hairlines of a few pieces: many times faster
-const BENDS = [1, 2, 3, 4, 5, 6, 7].map(i => i / 8).map(t => [3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3]);
-
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { view, queries, keys, heads, words } = meta, several = heads.length > 1;
@@ -41,8 +34,8 @@ export default function ({ data, parentElement }) {
   const queryOf = kept.queries, keyOf = kept.keys;
 
   // The edges, weakest first (so that strong lines lie on top), and those of each token.
-  const edges = Array.from(arrays.weight, (weight, i) => ({ weight, query: arrays.query[i], key: arrays.key[i], head: arrays.head[i] }))
-    .sort((a, b) => a.weight - b.weight);
+  const edgeAt = (weight, i) => ({ weight, query: arrays.query[i], key: arrays.key[i], head: arrays.head[i] });
+  const edges = Array.from(arrays.weight, edgeAt).sort((a, b) => a.weight - b.weight);
   const byQuery = queries.map(() => []), byKey = keys.map(() => []);
   edges.forEach(edge => { byQuery[edge.query]?.push(edge); byKey[edge.key]?.push(edge); });
   legend.replaceChildren(...(several ? heads : []).map(head => {
@@ -76,7 +69,9 @@ export default function ({ data, parentElement }) {
   function show(moved) {
     const { query, key, edges: lines } = focus(), pin = gaze.pin(view), resting = query === null && key === null;
     // Only what was and what is looked at is touched; the fading of all others is one class on their parent.
-    kept.shown.forEach(token => { token.style.removeProperty("--heat"); token.lastChild.replaceChildren(); token.classList.remove("on", "lit"); });
+    for (const token of kept.shown) {
+      token.style.removeProperty("--heat"); token.lastChild.replaceChildren(); token.classList.remove("on", "lit");
+    }
     const partners = new Set();
     if (!resting) for (const edge of lines.toReversed()) {       // the strongest first
       const i = query !== null ? edge.key : edge.query, token = (query !== null ? keyOf : queryOf)[i];
@@ -112,37 +107,17 @@ export default function ({ data, parentElement }) {
   // The canvas covers what is visible and half as much above and below: scrolling moves it with the words, and it is drawn
   // again only when its edge comes near.
   function draw(always, lines, key) {
-    const height = scroll.clientHeight, whole = scroll.scrollHeight, at = scroll.scrollTop;
+    // After a longer text the old canvas still stretches the box: only the columns say how long it really is.
+    const height = scroll.clientHeight, whole = columns.offsetHeight, at = Math.min(scroll.scrollTop, Math.max(0, whole - height));
     const inside = kept.from <= Math.max(0, at - height / 6) && kept.to >= Math.min(whole, at + height * 7 / 6);
     if (!always && inside) return;
-    const from = Math.max(0, Math.floor(at - height / 2)), to = Math.min(Math.max(whole, height), Math.ceil(at + height * 1.5));
+    const from = Math.max(0, Math.floor(at - height / 2)), to = Math.min(Math.max(whole, 1), Math.ceil(at + height * 1.5));
     const dpr = window.devicePixelRatio || 1, scale = kept.scale, g = canvas.getContext("2d");
     Object.assign(kept, { from, to });
     canvas.width = Math.round(scroll.clientWidth * dpr); canvas.height = Math.round((to - from) * dpr);
     Object.assign(canvas.style, { top: from + "px", width: scroll.clientWidth + "px", height: to - from + "px" });
     g.setTransform(dpr, 0, 0, dpr, 0, -from * dpr);
-    const bend = (right - left) * 0.42, apart = Math.min(5 * scale, (row - 6) / heads.length);
-    const exact = lines.length < 400, crowd = lines.length > CROWD, paths = new Map();           // rank, or level and head -> one path
-    for (const [rank, edge] of lines.entries()) {
-      const shift = top + row / 2 + (edge.head - (heads.length - 1) / 2) * apart;
-      const a = edge.query * row + shift, b = edge.key * row + shift;
-      if (Math.max(a, b) < from - 8 || Math.min(a, b) > to + 8) continue;
-      const dim = key !== null && edge.key !== key, name = (dim ? 0 : 1e6) + (exact ? rank : levelOf(edge.weight) * 1e3 + edge.head);
-      if (!paths.has(name)) paths.set(name, { edge, dim, path: new Path2D() });
-      const { path } = paths.get(name);
-      path.moveTo(left, a);
-      if (crowd && edge.weight < FAINT) {
-        for (const [c1, c2, c3] of BENDS) path.lineTo(left + bend * c1 + (right - left - bend) * c2 + (right - left) * c3, a + (b - a) * (c2 + c3));
-        path.lineTo(right, b);
-      } else path.bezierCurveTo(left + bend, a, right - bend, b, right, b);
-    }
-    for (const [, { edge, dim, path }] of [...paths].sort((a, b) => a[0] - b[0])) {
-      const weight = exact ? edge.weight : (levelOf(edge.weight) + 0.5) / LEVELS;
-      const wide = (several ? Math.min(1, (apart + 0.5) / 7) : scale) * widthAt(weight), hair = crowd && edge.weight < FAINT;
-      g.globalAlpha = inkAt(weight) * (dim ? 0.25 : 1) * (hair ? Math.min(1, wide * dpr) : 1);
-      g.lineWidth = hair ? 1 / dpr : wide; g.strokeStyle = colours[edge.head];
-      g.stroke(path);
-    }
+    paintLines(g, lines, { left, right, row, top, from, to, colours, scale, dpr, key, few: lines !== edges });
   }
 
   function setTab(i) {                                // one token of the column can be tabbed to; arrows go on from there
@@ -151,9 +126,10 @@ export default function ({ data, parentElement }) {
     if (queryOf[kept.tab]) queryOf[kept.tab].tabIndex = 0;
   }
   function reveal(i) {                                // scrolls this box only, never the page
-    const y = top + i * row;
-    if (y - top < scroll.scrollTop) scroll.scrollTop = y - top;
-    if (y + row > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y + row - scroll.clientHeight;
+    const y = i * row, room = scroll.clientHeight - top, at = scroll.scrollTop, ahead = 3 * row;
+    if (y + row < at || y > at + room) scroll.scrollTop = y - room / 2;              // far off: to the middle
+    else if (y < at + ahead) scroll.scrollTop = y - ahead;                            // near the edge: some context
+    else if (y + row + ahead > at + room) scroll.scrollTop = y + row + ahead - room;
   }
   const at = event => {
     const token = event.target.closest?.(".token");
@@ -164,7 +140,10 @@ export default function ({ data, parentElement }) {
   columns.onclick = event => {
     const hit = at(event);
     if (!hit) return;
-    if (hit.query === null) { if (event.pointerType === "touch") gaze.setHover(view, gaze.hover(view)?.key === hit.key ? null : hit); return; }
+    if (hit.query === null) {                         // a finger cannot hover: it taps a key, and again to let go
+      if (event.pointerType === "touch") gaze.setHover(view, gaze.hover(view)?.key === hit.key ? null : hit);
+      return;
+    }
     setTab(hit.query);
     gaze.setPin(view, gaze.pin(view) === hit.query ? null : hit.query);
   };
@@ -180,7 +159,13 @@ export default function ({ data, parentElement }) {
     queryOf[next].focus({ preventScroll: true });
     if (gaze.pin(view) !== null) gaze.setPin(view, next);
   };
-  scroll.onscroll = () => { kept.soon ||= requestAnimationFrame(() => { kept.soon = 0; const f = focus(); draw(false, f.edges, f.query !== null ? f.key : null); }); };
+  scroll.onscroll = () => {
+    kept.soon ||= requestAnimationFrame(() => {
+      const { query, key, edges: lines } = focus();
+      kept.soon = 0;
+      draw(false, lines, query !== null ? key : null);
+    });
+  };
 
   kept.lines = null;
   gaze.join(root, meta, () => show(false));

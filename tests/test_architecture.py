@@ -1,0 +1,112 @@
+"""The layering rule, the one list of pages, and the words in both languages, as tests."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYTHON = [p for folder in ("attention_core", "figures", "ui", "pages") for p in (ROOT / folder).rglob("*.py")]
+LAYERS = {  # what each layer must not know
+    "attention_core": {"figures", "ui", "pages", "streamlit", "plotly", "pandas"},
+    "figures": {"ui", "pages", "streamlit", "transformers"},
+    "ui": {"pages", "torch", "transformers", "plotly"},
+    "pages": {"torch", "transformers", "plotly", "attention_core", "pages", "numpy"},
+}
+LANGUAGES = ("en", "ko")
+
+
+def imports(path):
+    """Return the top names of what a file imports; those under TYPE_CHECKING cost nothing and do not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    idle = {
+        id(node)
+        for check in ast.walk(tree)
+        if isinstance(check, ast.If) and getattr(check.test, "id", "") == "TYPE_CHECKING"
+        for node in ast.walk(check)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in idle:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize(("folder", "forbidden"), LAYERS.items())
+def test_layers_look_down_only(folder, forbidden):
+    files = list((ROOT / folder).rglob("*.py"))
+    assert files
+    for path in files:
+        assert not imports(path) & forbidden, path
+
+
+def test_transformers_is_known_to_few():
+    knows = {
+        p.relative_to(ROOT).as_posix() for p in (ROOT / "attention_core").rglob("*.py") if "transformers" in imports(p)
+    }
+    assert knows <= {
+        "attention_core/interface.py",
+        "attention_core/captured.py",
+        "attention_core/tokens.py",
+        "attention_core/models/loading.py",
+        "attention_core/models/embedded.py",
+    }
+
+
+def test_every_page_is_registered_and_short():
+    from ui.registry import PAGES
+
+    on_disk = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
+    assert {page.path for page in PAGES} == on_disk | {"app.py"}
+    for path in [*(ROOT / "pages").glob("*.py"), ROOT / "app.py"]:
+        source = path.read_text(encoding="utf-8")
+        assert len(source.splitlines()) <= 80, path
+        assert not [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.ClassDef)], path
+        assert "session_state" not in source, path
+        assert "st.html" not in source, path
+
+
+def texts(lang):
+    sections = tomllib.loads((ROOT / "assets" / "text" / f"{lang}.toml").read_text(encoding="utf-8"))
+    return {f"{section}.{key}": text for section, keys in sections.items() for key, text in keys.items()}
+
+
+def places(text):
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def test_both_languages_say_the_same_things():
+    english, korean = (texts(lang) for lang in LANGUAGES)
+    assert english.keys() == korean.keys()
+    for key, text in english.items():
+        assert places(text) == places(korean[key]), key
+        assert text.strip(), key
+        assert korean[key].strip(), key
+
+
+def test_korean_is_korean():
+    for key, text in texts("ko").items():
+        assert re.search(r"[가-힣]", text), key
+
+
+def test_every_text_that_code_asks_for_exists():
+    known = texts("en")
+    sections = {key.split(".")[0] for key in known}
+    asked = set()
+    for path in [*PYTHON, ROOT / "app.py"]:
+        asked |= set(re.findall(rf'"((?:{"|".join(sections)})\.[a-z_A-Z]+)"', path.read_text(encoding="utf-8")))
+    assert asked
+    assert asked <= known.keys()
+
+
+def test_the_project_speaks_of_itself_alone():
+    for path in [*PYTHON, ROOT / "app.py", *ROOT.glob("*.md"), *(ROOT / "static").glob("*.css")]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"/root/|/work/|pypi\.org|pythonhosted|registry\.npmjs", text), path

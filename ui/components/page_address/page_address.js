@@ -1,0 +1,2 @@
+export default function () { gaze.address(); }
+// Runs when the link changes, after the change itself: the server sends it last.
