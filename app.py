@@ -18,6 +18,7 @@ sentence_of(view, query, key, layer=layer, head=head)
 left, right = st.columns([3, 2], gap="large")
 with left:
     links({head - 1: view}, view="home", pinned=query)
+    controls.token_count("minilm", text)
     controls.reading_line("minilm", text)
 with right:
     say("home.what")

@@ -6,13 +6,16 @@ second request finds what the first has left. What is kept is bounded in bytes, 
 
 import gc
 import os
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from attention_core.errors import ModelHidden
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +61,9 @@ class Reading:
 
 def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a job in the compute thread and wait for its result; what it raises is raised here."""
-    return _thread().submit(job, *args, **kwargs).result()
+    if threading.get_ident() == _settled_in:  # a job that asks for another would wait for itself
+        return job(*args, **kwargs)
+    return _thread.submit(job, *args, **kwargs).result()
 
 
 def read(model: str, text: str, limit: int) -> Reading:
@@ -112,16 +117,20 @@ def _fit(model: str, text: str, limit: int) -> tuple[str, int, int]:
     return fit(_model(model).tokenizer, text, limit)
 
 
-@cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="gaze-compute", initializer=_settle)
+_settled_in: int | None = None
 
 
 def _settle() -> None:
     import torch
 
+    global _settled_in
+    _settled_in = threading.get_ident()
     # Half the cores: with as many torch threads as cores, the web server's own work stalls them for seconds.
     torch.set_num_threads(int(os.environ.get("GAZE_THREADS") or max(1, (os.cpu_count() or 2) // 2)))
+
+
+# Made with the module: made when first asked for, two sessions that come at once would get one each.
+_thread = ThreadPoolExecutor(1, thread_name_prefix="gaze-compute", initializer=_settle)
 
 
 _models: "dict[str, LoadedModel]" = {}
@@ -130,9 +139,10 @@ _captures: "OrderedDict[tuple[str, str], tuple[Capture, float]]" = OrderedDict()
 
 def _model(name: str) -> "LoadedModel":
     if name not in _models:
+        from attention_core.models.catalogue import source
         from attention_core.models.loading import load_model
 
-        _models[name] = load_model(name)
+        _models[name] = load_model(source(name))
         gc.collect()
         gc.freeze()  # the model and its libraries stay: no later collection needs to look at them again
     return _models[name]
@@ -143,8 +153,13 @@ def _capture(model: str, text: str) -> "tuple[Capture, float]":
 
     key = (model, text)
     if key not in _captures:
+        loaded = _model(model)
         start = time.perf_counter()
-        seen = capture(_model(model), text)
+        try:
+            seen = capture(loaded, text)
+        except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # any model may be brought along
+            reason = str(error).partition("\n")[0]
+            raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error
         _captures[key] = seen, time.perf_counter() - start
     _captures.move_to_end(key)
     bound = float(os.environ.get("GAZE_CACHE_MB") or 512) * 2**20

@@ -21,3 +21,7 @@ class ModelDamaged(ModelError):
 
 class ModelUnknown(ModelError):
     """No model has this name."""
+
+
+class ModelHidden(ModelError):
+    """The model is there, but its attention can't be seen."""

@@ -109,9 +109,9 @@ def view_head(
     hidden = weights[rows][:, ~columns].sum(dim=-1)
     weights, sink = weights[rows][:, columns], sink[rows]
     if special == "renormalised":
-        left = (1 - hidden)[:, None]
-        weights = (weights / left).nan_to_num(0.0, 0.0, 0.0)
-        sink, hidden = (sink / left[:, 0]).nan_to_num(0.0, 0.0, 0.0), torch.zeros_like(hidden)
+        left = weights.sum(dim=-1) + sink  # not 1 − hidden, of which little is exact where nearly all is hidden
+        left = left.masked_fill(left == 0, 1.0)
+        weights, sink, hidden = weights / left[:, None], sink / left, torch.zeros_like(hidden)
 
     def cut(*scores: Tensor) -> np.ndarray:
         kept = [s[rows][:, columns] for s in scores] if unit == "token" else []
@@ -142,7 +142,7 @@ def view_head(
         group=seen.group(layer, head, kind),
         groups=len(own.key),
         heads=len(own.query),
-        causal=bool(own.formula.term("causal")),
+        causal=bool(own.formula.changed(formula).term("causal")),
     )
 
 

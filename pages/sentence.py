@@ -11,17 +11,17 @@ from ui.text import heading, say
 frame("pages/sentence.py")
 say("sentence.intro")
 text = controls.sentence_box()
-with st.container(horizontal=True, gap="large"):
+with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
     model = controls.model_choice()
     layer = controls.layer_choice(model, text)
-controls.reading_line(model, text)
+    also = controls.overlay_choice(model, text)
+controls.token_count(model, text)
 head = controls.head_choice(model, text, layer)
-with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+with st.container(horizontal=True, gap="medium"):
     unit, special = controls.unit_choice()
     show = controls.show_choice()
-    also = controls.overlay_choice(model, text, head)
 
-heads = {n: head_view(model, text, layer, n, unit, special) for n in (head, *also)}
+heads = {n: head_view(model, text, layer, n, unit, special) for n in dict.fromkeys((head, *also))}
 view = f"{model}-{unit}-{special}"
 left, right = st.columns(2, gap="large")
 with left:
@@ -31,5 +31,6 @@ with right:
     heading("sentence.heat")
     heat(heads[head], show, view=view)
 row(heads[head], view=view)
+controls.reading_line(model, text)
 shape_line(heads[head])
 link.publish()

@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterable
 
 import streamlit as st
 
+from attention_core.models.catalogue import offered
 from ui import link
 from ui.components import head_strip
 from ui.compute import head_thumbnails, reading
 from ui.text import note, t, words
 
 EXAMPLE = "I ate the cake and it was delicious"
-MODELS = {"minilm": "MiniLM-L6", "smollm2": "SmolLM2-135M"}
 # Where each model looks from "it" to "cake" most, counted from 1; tests/core/test_facts.py finds them again.
 BEST_HEAD = {"minilm": (6, 12), "smollm2": (26, 3)}
+FIRST_HEAD = (1, 1)
 ONE_LINE = 240  # characters; a longer text, or one with line breaks, gets a box of several lines
 MOST_OVERLAID = 4
 
@@ -39,15 +40,16 @@ def sentence_box() -> str:
 
 def model_choice() -> str:
     """Ask for a model."""
-    model = link.restore("model", "minilm", link.one_of(*MODELS))
-    _choice("model", MODELS, MODELS.get, on_change=link.forget, args=("layer", "head", "also"))
+    models = offered()
+    model = link.restore("model", "minilm", link.one_of(*models))
+    _choice("model", models, models.get, on_change=link.forget, args=("layer", "head", "also"))
     return model
 
 
 def layer_choice(model: str, text: str) -> int:
     """Ask for a layer; counted from 0."""
     layers = reading(model, text).layers
-    layer = link.restore("layer", BEST_HEAD[model][0], link.whole(1, layers))
+    layer = link.restore("layer", BEST_HEAD.get(model, FIRST_HEAD)[0], link.whole(1, layers))
     st.slider(t("controls.layer"), 1, layers, key="layer", width=220)
     return layer - 1
 
@@ -55,7 +57,7 @@ def layer_choice(model: str, text: str) -> int:
 def head_choice(model: str, text: str, layer: int) -> int:
     """Ask for a head of a layer, by its picture; all counted from 0."""
     heads = reading(model, text).heads
-    head = link.restore("head", BEST_HEAD[model][1], link.whole(1, heads))
+    head = link.restore("head", BEST_HEAD.get(model, FIRST_HEAD)[1], link.whole(1, heads))
     names = [str(n) for n in range(1, heads + 1)]
     meta = {"chosen": head - 1, "names": names, "words": words("head_strip")}
     st.html(f'<p class="gaze-label">{t("controls.head")}</p>')
@@ -63,13 +65,13 @@ def head_choice(model: str, text: str, layer: int) -> int:
     return head - 1
 
 
-def overlay_choice(model: str, text: str, head: int) -> list[int]:
-    """Ask for heads to lay over one (from 0); counted from 0, without it."""
+def overlay_choice(model: str, text: str) -> list[int]:
+    """Ask for heads to lay over the chosen one; counted from 0."""
     heads = reading(model, text).heads
     also = link.restore("also", [], link.some_of(1, heads))
     with st.popover(t("controls.also"), help=t("controls.also_help")):
         st.pills(t("controls.also"), range(1, heads + 1), key="also", selection_mode="multi")
-    return [n - 1 for n in also if n != head + 1][:MOST_OVERLAID]
+    return [n - 1 for n in also][:MOST_OVERLAID]
 
 
 def unit_choice() -> tuple[str, str]:
@@ -88,21 +90,20 @@ def show_choice() -> str:
     return show
 
 
-def reading_line(model: str, text: str) -> None:
-    """Say what was read: how many tokens, whose they are, what was cut off, where and how fast."""
+def token_count(model: str, text: str) -> None:
+    """Say how many tokens the text has, whose they are, and what did not fit."""
     read = reading(model, text)
-    note(
-        "reading.line",
-        model=MODELS[model],
-        tokens=len(read.labels),
-        added=read.added,
-        device=read.device,
-        milliseconds=round(read.seconds * 1000),
-    )
+    note("reading.count", tokens=len(read.labels), added=read.added)
     if read.cut:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
     if not read.pretrained:
         st.warning(t("reading.random"))
+
+
+def reading_line(model: str, text: str) -> None:
+    """Say where and how fast the text was read."""
+    read = reading(model, text)
+    note("reading.line", model=offered()[model], device=read.device, milliseconds=round(read.seconds * 1000))
 
 
 def _choice(key: str, ids: Iterable[str], name: Callable[[str], str] | None = None, **change: object) -> None:

@@ -29,7 +29,7 @@ def say(key: str, /, **values: object) -> None:
 
 def heading(key: str) -> None:
     """Write a heading within the page."""
-    st.subheader(t(key), anchor=False)
+    st.markdown(f"**{t(key)}**")
 
 
 def note(key: str, /, **values: object) -> None:

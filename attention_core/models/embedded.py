@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock
+from safetensors import SafetensorError
 
 from attention_core.errors import REPAIR, ModelDamaged, ModelMissing
 
@@ -44,24 +45,30 @@ def cache_folder() -> Path:
 
 
 def published_file(name: str) -> Path:
-    """Return the path of an embedded model's weights, exactly as published.
+    """Return the path of an embedded model's weights; they, and the files beside them, are exactly as published.
 
     Raises:
-        ModelMissing: If its package is not installed, or the file has gone.
-        ModelDamaged: If the file's checksum is not the package's own.
+        ModelMissing: If its package is not installed, or a file has gone.
+        ModelDamaged: If a file's checksum is not the package's own.
     """
     model = EMBEDDED[name]
     try:
         files = distribution(model.package).files or []
     except PackageNotFoundError as error:
         raise ModelMissing(model.title, f"the package {model.package} is not installed", REPAIR) from error
-    record = next((file for file in files if file.as_posix() == model.weights), None)
-    path = Path(record.locate()) if record else None
-    if record is None or path is None or not path.is_file():
+    weights = next((file for file in files if file.as_posix() == model.weights), None)
+    if weights is None:
         raise ModelMissing(model.title, f"the file {Path(model.weights).name} is not there", REPAIR)
-    if record.hash and _digest(path) != base64.urlsafe_b64decode(record.hash.value + "=="):
-        raise ModelDamaged(model.title, f"the file {path.name} is not as published", REPAIR)
-    return path
+    for file in files:
+        # Configuration and tokeniser lie beside the weights; a change in them falsifies the picture just as much.
+        if file.parent != weights.parent or file.suffix not in (weights.suffix, ".json", ".txt"):
+            continue
+        path = Path(file.locate())
+        if not path.is_file():
+            raise ModelMissing(model.title, f"the file {path.name} is not there", REPAIR)
+        if file.hash and _digest(path) != base64.urlsafe_b64decode(file.hash.value + "=="):
+            raise ModelDamaged(model.title, f"the file {path.name} is not as published", REPAIR)
+    return Path(weights.locate())
 
 
 def converted_folder(gguf: Path) -> Path | None:
@@ -73,17 +80,18 @@ def converted_folder(gguf: Path) -> Path | None:
     Returns:
         The folder, or None where the cache can't be written (a full or read-only disk): read the GGUF file itself.
     """
-    stamp = f"{gguf.stem}-{gguf.stat().st_size}"
+    # Another release of the same quantisation has the same size to the byte, so the folder is named by content.
+    stamp = f"{gguf.stem}-{_digest(gguf).hex()[:16]}"
     try:
         root = cache_folder()
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / f"{stamp}.lock"):
             folder = root / stamp
             if not _is_whole(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
                 _convert(gguf, folder)
             return folder
-    except OSError:
+    except (OSError, SafetensorError):  # the latter is what safetensors raises on a full disk
         return None
 
 
@@ -108,6 +116,13 @@ def _convert(gguf: Path, folder: Path) -> None:
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        place.unlink(missing_ok=True)
 
 
 def _is_whole(folder: Path) -> bool:

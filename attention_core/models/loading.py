@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
@@ -61,8 +62,8 @@ def load_model(name: str, device: torch.device | str | None = None) -> LoadedMod
         The model, in the precision in which it is stored.
 
     Raises:
-        ModelMissing: If an embedded model's package is not installed, or a folder has no model.
-        ModelDamaged: If its files are not as published.
+        ModelMissing: If an embedded model's package is not installed, or a folder has no model or no tokeniser.
+        ModelDamaged: If its files are not as published, or can't be read.
         ModelUnknown: If there is no such model, or it can't be fetched.
     """
     device = best_device() if device is None else torch.device(device)
@@ -77,17 +78,18 @@ def load_model(name: str, device: torch.device | str | None = None) -> LoadedMod
 
 
 def _from_folder_or_hub(name: str, device: torch.device) -> LoadedModel:
-    folder = Path(name).expanduser()
+    folder = os.path.expanduser(name)  # os.path takes any text; Path raises for one that no path can be
+    is_folder = os.path.isdir(folder)
     try:
-        if folder.is_dir():
-            return _load(name, folder.resolve().name, folder, device, local_files_only=True)
+        if is_folder:
+            return _load(name, Path(folder).resolve().name, Path(folder), device, local_files_only=True)
         return _load(name, name.rpartition("/")[2], name, device)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        if folder.is_dir():
-            raise ModelMissing(name, reason, "put config.json, the tokeniser and model.safetensors there") from error
+    except (OSError, ValueError, StrictDataclassError) as error:
+        if is_folder:
+            help_text = "put config.json, the tokeniser and model.safetensors there"
+            raise ModelMissing(name, _reason(error), help_text) from error
         help_text = "check the name and the network, or use minilm or smollm2, which need none"
-        raise ModelUnknown(name, reason, help_text) from error
+        raise ModelUnknown(name, _reason(error), help_text) from error
 
 
 def _load(
@@ -95,16 +97,26 @@ def _load(
 ) -> LoadedModel:
     options = {"local_files_only": local_files_only, "trust_remote_code": False, **options}
     config = AutoConfig.from_pretrained(source, **options)
-    writes = any(kind.endswith("ForCausalLM") for kind in config.architectures or [])
+    # A GGUF file does not say so, but what it holds are models that write.
+    writes = "gguf_file" in options or any(kind.endswith("ForCausalLM") for kind in config.architectures or [])
     auto = AutoModelForCausalLM if writes else AutoModel
-    tokenizer = AutoTokenizer.from_pretrained(source, **options)
     try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder that has none
+            raise FileNotFoundError("there is no tokeniser")
         module = auto.from_pretrained(
             source, dtype="auto", use_safetensors=True, attn_implementation=interface.NAME, **options
         )
-    except (RuntimeError, ValueError) as error:
-        raise ModelDamaged(title, str(error).splitlines()[0], "download it again") from error
+    except (OSError, MemoryError):  # a file that is not there: the caller knows where it should be
+        raise
+    except Exception as error:  # broken files raise errors of many kinds, down to tokenizers' plain Exception
+        raise ModelDamaged(title, _reason(error), "download it again") from error
     module = module.to(device).eval()
     told = getattr(config, "max_position_embeddings", None)
     limits = [n for n in (told, tokenizer.model_max_length) if n is not None and n < 10**9]
     return LoadedModel(name, title, module, tokenizer, min(limits, default=None))
+
+
+def _reason(error: Exception) -> str:
+    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+    return first.rstrip(".: ")

@@ -239,3 +239,33 @@ def test_shared_choices_survive_a_change_of_page(open_page):
     assert link(page)["lang"] == "ko"
     assert link(page)["text"] == "hello it"
     assert "hello" in view(page, "heat")["queries"]
+
+
+@pytest.fixture
+def own_models(tmp_path, monkeypatch):
+    """A folder of models with a tiny one that works, and one whose attention can't be seen."""
+    from transformers import AutoTokenizer, BertConfig, BertModel, BloomConfig, BloomModel
+
+    from attention_core.models.embedded import published_file
+
+    tokenizer = AutoTokenizer.from_pretrained(published_file("minilm").parent)
+    bert = BertConfig(hidden_size=24, num_hidden_layers=3, num_attention_heads=2, intermediate_size=31)
+    bloom = BloomConfig(vocab_size=31000, hidden_size=24, n_layer=2, n_head=2)
+    for name, model in {"tiny-bert": BertModel(bert), "tiny-bloom": BloomModel(bloom)}.items():
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+    monkeypatch.setenv("GAZE_MODELS_DIR", str(tmp_path))
+
+
+def test_own_model_stands_beside_the_embedded_ones(open_page, own_models):
+    page = open_page(SENTENCE, lang="en", model="tiny-bert", text="my own model")
+    assert not page.exception
+    assert (link(page)["model"], page.slider(key="layer").max) == ("tiny-bert", 3)
+    assert view(page, "heads")["names"] == ["1", "2"]
+
+
+def test_a_model_that_can_not_be_seen_says_why(open_page, own_models):
+    page = open_page(SENTENCE, lang="en", model="tiny-bloom", text="my own model")
+    assert not page.exception
+    assert "can't be seen" in page.error[0].value
+    assert "attention interface" in page.error[0].value

@@ -1,0 +1,1 @@
+"""Plotly charts: data in, Figure out; no Streamlit, no computing, no global state."""
