@@ -74,8 +74,14 @@ def test_every_page_is_registered_and_short():
 
 
 def texts(lang):
-    sections = tomllib.loads((ROOT / "assets" / "text" / f"{lang}.toml").read_text(encoding="utf-8"))
-    return {f"{section}.{key}": text for section, keys in sections.items() for key, text in keys.items()}
+    found = {}
+    for path in (ROOT / "assets" / "text" / lang).glob("*.toml"):
+        for section, keys in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            for key, text in keys.items():
+                assert f"{section}.{key}" not in found, f"{section}.{key} stands in two files"
+                found[f"{section}.{key}"] = text
+    assert found
+    return found
 
 
 def places(text):

@@ -54,4 +54,7 @@ def language() -> str:
 
 @cache
 def _texts(lang: str) -> dict[str, dict[str, str]]:
-    return tomllib.loads((FOLDER / f"{lang}.toml").read_text(encoding="utf-8"))
+    sections: dict[str, dict[str, str]] = {}
+    for path in sorted((FOLDER / lang).glob("*.toml")):
+        sections |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return sections
