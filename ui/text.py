@@ -56,5 +56,6 @@ def language() -> str:
 def _texts(lang: str) -> dict[str, dict[str, str]]:
     sections: dict[str, dict[str, str]] = {}
     for path in sorted((FOLDER / lang).glob("*.toml")):
-        sections |= tomllib.loads(path.read_text(encoding="utf-8"))
+        for name, texts in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            sections.setdefault(name, {}).update(texts)
     return sections
