@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from attention_core.dot_product import AttentionTrace, trace_attention
+from attention_core.errors import NoTokens
 from attention_core.formula import Formula
 from attention_core.grouping import QUERY_BLOCK, grouped_attention, tiles
 from attention_core.interface import LayerAttention, recording
@@ -39,7 +40,7 @@ class Capture:
         tokens: The tokens of the text, or of the module's input (in encoder-decoder models the encoder's).
         target: The decoder's tokens in encoder-decoder models; otherwise empty.
         attention: For each kind, what each layer was given.
-        pretrained: False for a model whose weights were never trained.
+        pretrained: False for a model that has weights which were never trained.
     """
 
     text: str
@@ -65,9 +66,15 @@ class Capture:
 
     @property
     def bytes(self) -> int:
-        """How much memory the kept tensors take."""
-        tensors = [t for layers in self.attention.values() for a in layers for t in (a.query, a.key, a.value)]
-        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        """How much memory the kept tensors take; a mask or bias that layers share counts once."""
+        kept = [
+            tensor
+            for layers in self.attention.values()
+            for a in layers
+            for tensor in (a.query, a.key, a.value, a.formula.allowed, a.formula.bias)
+            if tensor is not None
+        ]
+        return sum({tensor.data_ptr(): tensor.numel() * tensor.element_size() for tensor in kept}.values())
 
     def layer(self, layer: int, kind: str | None = None) -> LayerAttention:
         """Return what one layer was given.
@@ -218,7 +225,7 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
         text = clean(text)
         tokens = read_tokens(model.tokenizer, text, parse_special=bool(inputs.pop("parse_special", False)))
         if all(token.added for token in tokens):
-            raise ValueError("the text has no tokens: it is empty or blank")
+            raise NoTokens("the text has no tokens: it is empty or blank")
         if model.limit is not None and len(tokens) > model.limit:
             raise ValueError(f"the text has {len(tokens)} tokens; {model.name} takes {model.limit}")
         # The layers that predict the next word come after all attention.
@@ -232,7 +239,7 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
     attention = {kind: tuple(layer for layer in record.layers if layer.kind == kind) for kind in kinds}
     if not tokens:
         tokens = _positions(attention[kinds[0]][0].query.shape[1])
-    pretrained = bool(getattr(module.config, "name_or_path", ""))
+    pretrained = model.pretrained if isinstance(model, LoadedModel) else bool(module.config.name_or_path)
     return Capture(text or "", tokens, target, attention, pretrained)
 
 

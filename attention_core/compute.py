@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from attention_core.errors import ModelHidden
+from attention_core.errors import ModelHidden, NoTokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ def read(model: str, text: str, limit: int) -> Reading:
     """Capture a text, cut at a word if it has more than ``limit`` tokens, and say what was read. In the compute thread.
 
     Raises:
-        ValueError: If the text has no tokens.
+        NoTokens: If the tokeniser leaves nothing of the text.
         ModelError: If the model can't be loaded.
     """
     loaded = _model(model)
@@ -126,7 +126,9 @@ def _settle() -> None:
     global _settled_in
     _settled_in = threading.get_ident()
     # Half the cores: with as many torch threads as cores, the web server's own work stalls them for seconds.
-    torch.set_num_threads(int(os.environ.get("GAZE_THREADS") or max(1, (os.cpu_count() or 2) // 2)))
+    told = os.environ.get("GAZE_THREADS", "")
+    half = max(1, (os.cpu_count() or 2) // 2)
+    torch.set_num_threads(int(told) if told.isdecimal() and int(told) else half)
 
 
 # Made with the module: made when first asked for, two sessions that come at once would get one each.
@@ -157,6 +159,8 @@ def _capture(model: str, text: str) -> "tuple[Capture, float]":
         start = time.perf_counter()
         try:
             seen = capture(loaded, text)
+        except NoTokens:
+            raise
         except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # any model may be brought along
             reason = str(error).partition("\n")[0]
             raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error

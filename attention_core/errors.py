@@ -25,3 +25,7 @@ class ModelUnknown(ModelError):
 
 class ModelHidden(ModelError):
     """The model is there, but its attention can't be seen."""
+
+
+class NoTokens(ValueError):
+    """A text of which the tokeniser leaves nothing: it is empty, blank, or all control characters."""

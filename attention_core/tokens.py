@@ -91,14 +91,7 @@ def read_tokens(tokenizer: PreTrainedTokenizerBase, text: str, *, parse_special:
         The tokens with the ids that the model gets, special tokens included.
     """
     text = clean(text)
-    if tokenizer.is_fast:
-        encoding = tokenizer(
-            text, return_offsets_mapping=True, split_special_tokens=not parse_special, truncation=False, verbose=False
-        )
-        ids, spans = encoding["input_ids"], encoding["offset_mapping"]
-    else:
-        ids = tokenizer(text, split_special_tokens=not parse_special, truncation=False, verbose=False)["input_ids"]
-        spans = _search(tokenizer, ids, text)
+    ids, spans = _encode(tokenizer, text, parse_special=parse_special)
     pieces = tokenizer.convert_ids_to_tokens(ids)
     specials = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     spans = _with_their_space(pieces, spans, text)
@@ -138,22 +131,22 @@ def fit(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> tuple[str,
         The text that fits, how many tokens the whole text has, and how many words were left out.
     """
     text = clean(text)
-    tokens = read_tokens(tokenizer, text)
-    if len(tokens) <= limit:
-        return text, len(tokens), 0
-    typed = [token for token in tokens if token.start < token.end]
-    words = word_starts(text)
-    room = limit - (len(tokens) - len(typed))
+    ids, spans = _encode(tokenizer, text)
+    if len(ids) <= limit:
+        return text, len(ids), 0
+    typed = [start for start, end in spans if start < end]
+    room = limit - (len(ids) - len(typed))
+    words = word_starts(text[: typed[max(room, 0)] + 1])
     while room > 0:
-        end = typed[room].start
+        end = typed[room]
         while end and words[end - 1] == words[end]:
             end -= 1
-        end = end or typed[room].start  # one endless word: cut inside it
-        kept = text[:end].rstrip()
-        if len(read_tokens(tokenizer, kept)) <= limit:
-            return kept, len(tokens), len(text[end:].split())
+        end = end or typed[room]  # one endless word: cut inside it
+        kept = text[:end].rstrip() or text[:end]
+        if len(_encode(tokenizer, kept)[0]) <= limit:
+            return kept, len(ids), len(text[end:].split())
         room -= 1  # the shorter text is split in another way
-    return "", len(tokens), len(text.split())
+    return "", len(ids), len(text.split())
 
 
 def group_numbers(tokens: Sequence[Token], by: str, text: str = "") -> list[int]:
@@ -189,6 +182,17 @@ def group_labels(tokens: Sequence[Token], numbers: Sequence[int], text: str) -> 
         words = " ".join(visible(word) for word in typed.split())
         labels.append(words or visible(typed) or "".join(token.label for token in group))
     return labels
+
+
+def _encode(
+    tokenizer: PreTrainedTokenizerBase, text: str, *, parse_special: bool = False
+) -> tuple[list[int], list[tuple[int, int]]]:
+    options = {"split_special_tokens": not parse_special, "truncation": False, "verbose": False}
+    if tokenizer.is_fast:
+        encoding = tokenizer(text, return_offsets_mapping=True, **options)
+        return encoding["input_ids"], encoding["offset_mapping"]
+    ids = tokenizer(text, **options)["input_ids"]
+    return ids, _search(tokenizer, ids, text)
 
 
 def _first_letter(token: Token) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import streamlit as st
 
 from attention_core import compute
-from attention_core.errors import ModelError
+from attention_core.errors import ModelError, NoTokens
 from ui import link
 from ui.text import plain, t
 
@@ -29,6 +29,10 @@ def door(job: Callable[P, R]) -> Callable[P, R]:
     def ask(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return shared(*args, **kwargs)
+        except NoTokens:
+            link.publish()
+            st.info(t("errors.NoTokens"))
+            st.stop()
         except ModelError as error:
             link.publish()
             st.error(t(f"errors.{type(error).__name__}", model=plain(error.model), reason=plain(error.reason)))

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 import streamlit as st
 
 from ui.components import page_address
@@ -31,7 +32,7 @@ def begin(path: str) -> None:
     state[PAGE] = path
     state.setdefault(CHOSEN, {})
     link = _link()
-    touched = any(key in state and state[key] != value for key, value in state.get(SHOWN, {}).items())
+    touched = any(key in state and _id(state[key]) != _id(value) for key, value in state.get(SHOWN, {}).items())
     state[FRESH] = link if PUBLISHED not in state or (link != state[PUBLISHED] and link and not touched) else None
     state[SHOWN] = {}
 
@@ -57,7 +58,7 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
         except ValueError:
             if fresh:
                 note("link.unknown", key=key, value=said[:40], default=_id(default))
-    if state[MOVED] or key not in state or state[key] != value:  # a widget on another page is another widget
+    if state[MOVED] or key not in state or _id(state[key]) != _id(value):  # a widget on another page is another widget
         state[key] = value
     keep(key, value)
     return value
@@ -130,6 +131,24 @@ def some_of(low: int, high: int) -> Callable[[str], list[int]]:
     return lambda said: sorted({parse(part) for part in said.split("-") if part})
 
 
+def matrix(rows: int, columns: int, largest: float = 1e6) -> Callable[[str], np.ndarray]:
+    """Return a parser for a matrix of numbers, written row by row as ``1_0_-0.5_2``.
+
+    Args:
+        rows: How many rows it must have.
+        columns: How many columns it must have.
+        largest: Numbers beyond it, and those that are none (NaN, infinity), are refused.
+    """
+
+    def parse(said: str) -> np.ndarray:
+        values = np.array([float(part) for part in said.split("_")])
+        if values.size != rows * columns or not (np.abs(values) <= largest).all():
+            raise ValueError(said)
+        return values.reshape(rows, columns)
+
+    return parse
+
+
 def _link() -> dict[str, str]:
     said = {key: value for key, value in st.query_params.to_dict().items() if key not in IN_BROWSER}
     packed = said.pop("packed", None)
@@ -148,6 +167,8 @@ def _link() -> dict[str, str]:
 def _id(value: Any) -> str:  # noqa: ANN401 - whatever a widget has
     if isinstance(value, list | tuple):
         return "-".join(str(item) for item in value)
+    if isinstance(value, np.ndarray):
+        return "_".join(f"{number:.6g}" for number in value.flat)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None else str(value)

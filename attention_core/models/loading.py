@@ -27,6 +27,7 @@ class LoadedModel:
         module: The transformers model, in evaluation mode, on ``device``.
         tokenizer: Its tokeniser.
         limit: How many tokens it takes; None where it names no limit.
+        pretrained: False where weights that attention rests on were not among the files, and so are random.
     """
 
     name: str
@@ -34,6 +35,7 @@ class LoadedModel:
     module: PreTrainedModel
     tokenizer: Tokenizer
     limit: int | None
+    pretrained: bool
 
     @property
     def device(self) -> str:
@@ -104,8 +106,13 @@ def _load(
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder that has none
             raise FileNotFoundError("there is no tokeniser")
-        module = auto.from_pretrained(
-            source, dtype="auto", use_safetensors=True, attn_implementation=interface.NAME, **options
+        module, report = auto.from_pretrained(
+            source,
+            dtype="auto",
+            use_safetensors=True,
+            attn_implementation=interface.NAME,
+            output_loading_info=True,
+            **options,
         )
     except (OSError, MemoryError):  # a file that is not there: the caller knows where it should be
         raise
@@ -114,7 +121,11 @@ def _load(
     module = module.to(device).eval()
     told = getattr(config, "max_position_embeddings", None)
     limits = [n for n in (told, tokenizer.model_max_length) if n is not None and n < 10**9]
-    return LoadedModel(name, title, module, tokenizer, min(limits, default=None))
+    # What comes after all attention may be missing: the pooler of a model that was trained to fill in words.
+    missing = [
+        key for key in report["missing_keys"] if not any(part in key for part in ("pooler", "head", "classifier"))
+    ]
+    return LoadedModel(name, title, module, tokenizer, min(limits, default=None), not missing)
 
 
 def _reason(error: Exception) -> str:

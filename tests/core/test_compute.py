@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attention_core import captured, compute
-from attention_core.errors import ModelError, ModelMissing
+from attention_core.errors import ModelMissing, NoTokens
 from attention_core.tokens import read_tokens
 from attention_core.views import thumbnails, view_head
 
@@ -83,7 +83,7 @@ def test_what_a_job_raises_is_raised_where_it_was_asked_for():
     with pytest.raises(ModelMissing, match="gone") as caught:
         compute.run(fail, reason="gone")
     assert caught.value.repair == "look"
-    with pytest.raises((ValueError, ModelError), match="no tokens"):
+    with pytest.raises(NoTokens, match="no tokens"):
         compute.run(compute.read, "minilm", "  \n", 512)
     assert compute.run(lambda: "still there") == "still there"
 

@@ -506,3 +506,20 @@ def test_the_device_that_is_there(monkeypatch, cuda, mps, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     monkeypatch.setattr(torch.backends, "mps", SimpleNamespace(is_available=lambda: mps))
     assert best_device() == torch.device(device)
+
+
+def test_weights_that_are_not_among_the_files_are_noticed(tmp_path):
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    from attention_core.models.embedded import published_file
+
+    AutoTokenizer.from_pretrained(published_file("minilm").parent).save_pretrained(tmp_path)
+    BertModel(BertConfig(hidden_size=24, num_hidden_layers=2, num_attention_heads=2)).save_pretrained(tmp_path)
+    assert load_model(str(tmp_path), "cpu").pretrained
+    weights = load_file(tmp_path / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if "layer.1" not in name}
+    save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    model = load_model(str(tmp_path), "cpu")
+    assert not model.pretrained
+    assert not capture(model, "cake").pretrained

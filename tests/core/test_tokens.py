@@ -144,3 +144,8 @@ def test_odd_text_never_fails(models_tokenizer, name, text):
     assert [t.index for t in tokens] == list(range(len(tokens)))
     assert all(t.label for t in tokens)
     assert len(group_labels(tokens, group_numbers(tokens, "word"), clean(text))) == len({t.word for t in tokens})
+
+
+def test_fit_never_leaves_nothing(models_tokenizer):
+    kept, _, _ = fit(models_tokenizer["smollm2"], "\n" * 3000 + "cake", 512)
+    assert kept

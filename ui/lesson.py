@@ -1,0 +1,71 @@
+"""What every lesson page has: a question at the top, the numbers behind the picture, and things to try at the end."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from ui.text import language, plain, t, words
+
+
+class Table(NamedTuple):
+    """A matrix with the names of its rows and columns, as it is shown and downloaded.
+
+    Attributes:
+        rows: R names.
+        columns: C names.
+        values: (R, C).
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: np.ndarray
+
+
+def question(section: str) -> None:
+    """Write the one question that the page answers."""
+    st.markdown(f"##### {t(f'{section}.question')}")
+
+
+def tries(section: str) -> None:
+    """Write the page's "try this" prompts, the texts ``try_1``, ``try_2`` … of its section."""
+    prompts = [text for key, text in words(section).items() if key.startswith("try_")]
+    st.markdown(f"**{t('lesson.try')}**\n" + "\n".join(f"- {prompt}" for prompt in prompts))
+
+
+def numbers(tables: Mapping[str, Table], *, file: str) -> None:
+    """Offer the exact numbers behind the pictures: each as a table, all as one CSV file.
+
+    Args:
+        tables: By title, in the reader's language.
+        file: The downloaded file's name, without its ending.
+    """
+    with st.expander(t("lesson.numbers")):
+        for title, table in tables.items():
+            st.markdown(f"**{plain(title)}** · {table.values.shape[0]} × {table.values.shape[1]}")
+            st.dataframe(
+                {"": list(table.rows)}
+                | {f"{n + 1} · {name}": table.values[:, n] for n, name in enumerate(table.columns)},
+                hide_index=True,
+                key=f"{file}-{title}-{language()}",
+            )
+        st.download_button(t("lesson.download"), _csv(tables).encode("utf-8-sig"), f"{file}.csv", "text/csv")
+
+
+def _csv(tables: Mapping[str, Table]) -> str:
+    out = io.StringIO()
+    write = csv.writer(out)
+    for title, table in tables.items():
+        write.writerow([_cell(title), *map(_cell, table.columns)])
+        for name, row in zip(table.rows, table.values, strict=True):
+            write.writerow([_cell(name), *(repr(float(value)) for value in row)])
+        write.writerow([])
+    return out.getvalue()
+
+
+def _cell(text: str) -> str:
+    # A spreadsheet would take these for formulas.
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
