@@ -512,7 +512,7 @@ def test_weights_that_are_not_among_the_files_are_noticed(tmp_path):
     from safetensors.torch import load_file, save_file
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from attention_core.models.embedded import published_file
+    from attention_core import capture, load_model
 
     AutoTokenizer.from_pretrained(published_file("minilm").parent).save_pretrained(tmp_path)
     BertModel(BertConfig(hidden_size=24, num_hidden_layers=2, num_attention_heads=2)).save_pretrained(tmp_path)
