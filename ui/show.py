@@ -85,7 +85,8 @@ def row(head: "HeadView", *, view: str) -> None:
 def shape_line(head: "HeadView") -> None:
     """Say the shapes, dₖ, the factor and the key-value head, and how much is hidden."""
     queries, keys = head.weights.shape
-    note("show.shapes", queries=queries, keys=keys, size=head.size, factor=factor_text(head))
+    kind = "shapes" if len(head.raw) else "shapes_words"
+    note(f"show.{kind}", queries=queries, keys=keys, size=head.size, factor=factor_text(head))
     if head.groups < head.heads:
         note("show.group", group=head.group + 1, groups=head.groups)
     if head.hidden.any():

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from filelock import FileLock
 from safetensors import SafetensorError
 
-from attention_core.errors import REPAIR, ModelDamaged, ModelMissing
+from attention_core.errors import REPAIR, ModelDamaged, ModelError, ModelMissing
 
 MANIFEST = "gaze.json"
 
@@ -80,19 +80,31 @@ def converted_folder(gguf: Path) -> Path | None:
     Returns:
         The folder, or None where the cache can't be written (a full or read-only disk): read the GGUF file itself.
     """
-    # Another release of the same quantisation has the same size to the byte, so the folder is named by content.
-    stamp = f"{gguf.stem}-{_digest(gguf).hex()[:16]}"
     try:
-        root = cache_folder()
-        root.mkdir(parents=True, exist_ok=True)
-        with FileLock(root / f"{stamp}.lock"):
-            folder = root / stamp
+        folder = _folder(gguf)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
             if not _is_whole(folder):
                 _remove(folder)
                 _convert(gguf, folder)
             return folder
     except (OSError, SafetensorError):  # the latter is what safetensors raises on a full disk
         return None
+
+
+def needs_conversion(name: str) -> bool:
+    """Return whether an offered model must be converted before it can be loaded quickly."""
+    if name not in EMBEDDED or not EMBEDDED[name].weights.endswith(".gguf"):
+        return False
+    try:
+        return not (_folder(published_file(name)) / MANIFEST).is_file()
+    except ModelError:
+        return False
+
+
+def _folder(gguf: Path) -> Path:
+    # Another release of the same quantisation has the same size to the byte, so the folder is named by content.
+    return cache_folder() / f"{gguf.stem}-{_digest(gguf).hex()[:16]}"
 
 
 def _convert(gguf: Path, folder: Path) -> None:

@@ -1,9 +1,13 @@
 """Loading a model: an embedded one, a folder, or one from the hub; always from safetensors, never with its code."""
 
+import difflib
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import huggingface_hub
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
@@ -11,7 +15,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from attention_core import interface
-from attention_core.errors import ModelDamaged, ModelMissing, ModelUnknown
+from attention_core.errors import FolderBroken, ModelDamaged, ModelUnknown
 from attention_core.models.embedded import EMBEDDED, converted_folder, published_file
 
 transformers_logging.disable_progress_bar()
@@ -64,8 +68,9 @@ def load_model(name: str, device: torch.device | str | None = None) -> LoadedMod
         The model, in the precision in which it is stored.
 
     Raises:
-        ModelMissing: If an embedded model's package is not installed, or a folder has no model or no tokeniser.
+        ModelMissing: If an embedded model's package is not installed.
         ModelDamaged: If its files are not as published, or can't be read.
+        FolderBroken: If a folder has no model or no tokeniser, or they can't be read.
         ModelUnknown: If there is no such model, or it can't be fetched.
     """
     device = best_device() if device is None else torch.device(device)
@@ -81,17 +86,30 @@ def load_model(name: str, device: torch.device | str | None = None) -> LoadedMod
 
 def _from_folder_or_hub(name: str, device: torch.device) -> LoadedModel:
     folder = os.path.expanduser(name)  # os.path takes any text; Path raises for one that no path can be
-    is_folder = os.path.isdir(folder)
-    try:
-        if is_folder:
-            return _load(name, Path(folder).resolve().name, Path(folder), device, local_files_only=True)
-        return _load(name, name.rpartition("/")[2], name, device)
-    except (OSError, ValueError, StrictDataclassError) as error:
-        if is_folder:
+    if os.path.isdir(folder):
+        title = Path(folder).resolve().name
+        try:
+            return _load(name, title, Path(folder), device, local_files_only=True)
+        except (OSError, ValueError, StrictDataclassError, ModelDamaged) as error:
+            reason = getattr(error, "reason", _reason(error)).replace(folder, title)
             help_text = "put config.json, the tokeniser and model.safetensors there"
-            raise ModelMissing(name, _reason(error), help_text) from error
-        help_text = "check the name and the network, or use minilm or smollm2, which need none"
+            raise FolderBroken(title, reason, help_text) from error
+    try:
+        return _load(name, name.rpartition("/")[2], name, device, local_files_only=not _online())
+    except (OSError, ValueError, StrictDataclassError) as error:
+        close = difflib.get_close_matches(name.lower(), EMBEDDED, n=1)
+        hint = f"did you mean {close[0]}? Or " if close else ""
+        help_text = f"{hint}check the name and the network; {' and '.join(EMBEDDED)} need none"
         raise ModelUnknown(name, _reason(error), help_text) from error
+
+
+def _online() -> bool:
+    # Without a network the hub's client tries again for half a minute; the name service answers at once.
+    host = urlsplit(huggingface_hub.constants.ENDPOINT).hostname
+    try:
+        return bool(socket.getaddrinfo(host, 443))
+    except OSError:
+        return False
 
 
 def _load(

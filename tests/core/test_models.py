@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from attention_core.errors import REPAIR, ModelDamaged, ModelMissing, ModelUnknown
+from attention_core.errors import REPAIR, FolderBroken, ModelDamaged, ModelMissing, ModelUnknown
 from attention_core.models import embedded
 from attention_core.models.embedded import EMBEDDED, Embedded, converted_folder, published_file
 
@@ -402,7 +402,7 @@ def test_half_precision_gives_float32_scores(own, dtype):
 def test_an_empty_folder(tmp_path):
     from attention_core import load_model
 
-    with pytest.raises(ModelMissing, match=r"model\.safetensors") as caught:
+    with pytest.raises(FolderBroken, match=r"model\.safetensors") as caught:
         load_model(str(tmp_path))
     assert caught.value.model == str(tmp_path)
 
@@ -437,21 +437,21 @@ def cut(name, size):
 @pytest.mark.parametrize(
     ("spoil", "kind"),
     [
-        (pickle_only, ModelMissing),
-        (own_code, ModelMissing),
-        (no_tokeniser, ModelMissing),
-        (lambda folder: (folder / "model.safetensors").unlink(), ModelMissing),
-        (lambda folder: (folder / "config.json").unlink(), ModelMissing),
-        (cut("config.json", 7), ModelMissing),
-        (lambda folder: edit(folder, model_type="nonsense"), ModelMissing),
-        (lambda folder: edit(folder, num_attention_heads="four"), ModelMissing),
-        (lambda folder: edit(folder, num_attention_heads=5), ModelDamaged),
-        (lambda folder: edit(folder, hidden_size=64), ModelDamaged),
-        (cut("model.safetensors", 0), ModelDamaged),
-        (cut("model.safetensors", 1000), ModelDamaged),
-        (cut("model.safetensors", -1000), ModelDamaged),
-        (cut("tokenizer.json", 1000), ModelDamaged),
-        (lambda folder: (folder / "tokenizer.json").write_text("{}"), ModelDamaged),
+        (pickle_only, FolderBroken),
+        (own_code, FolderBroken),
+        (no_tokeniser, FolderBroken),
+        (lambda folder: (folder / "model.safetensors").unlink(), FolderBroken),
+        (lambda folder: (folder / "config.json").unlink(), FolderBroken),
+        (cut("config.json", 7), FolderBroken),
+        (lambda folder: edit(folder, model_type="nonsense"), FolderBroken),
+        (lambda folder: edit(folder, num_attention_heads="four"), FolderBroken),
+        (lambda folder: edit(folder, num_attention_heads=5), FolderBroken),
+        (lambda folder: edit(folder, hidden_size=64), FolderBroken),
+        (cut("model.safetensors", 0), FolderBroken),
+        (cut("model.safetensors", 1000), FolderBroken),
+        (cut("model.safetensors", -1000), FolderBroken),
+        (cut("tokenizer.json", 1000), FolderBroken),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), FolderBroken),
     ],
     ids=[
         "pickle only",

@@ -38,7 +38,7 @@ export default function ({ data, parentElement }) {
     const fit = Math.min((width - left - beyond) / K, 720 * scale / Q) * dpr;   // and the whole map fits a screen
     cell = Math.min(44 * scale, (Math.floor(fit) > 0.8 * fit ? Math.floor(fit) : fit) / dpr);
     cell = Math.max(cell, 0.5 / dpr);
-    font = Math.max(13, Math.min(font, cell * (slanted ? 0.64 : 0.95)));
+    font = Math.max(13, Math.min(font, cell * (slanted ? 0.55 : 0.95)));
     const w = K * cell, h = Q * cell;
     root.style.setProperty("--font", font); root.style.setProperty("--reach", long + "px");
     columns.className = `columns ${slanted ? "slanted" : "upright"}`;

@@ -46,12 +46,14 @@ export default function ({ data, parentElement }) {
 
   let row, top, left, right, colours, space;         // geometry in css px, set by layout
   function layout(scale) {
-    const look = theme(root), most = Math.max(queries.length, keys.length, 1), slot = Math.min(heads.length, 4) * 40 * scale;
+    const look = theme(root), most = Math.max(queries.length, keys.length, 1), slot = Math.min(heads.length, 5) * 46 * scale;
     row = Math.max(Math.round(22 * scale), Math.min(Math.round(34 * scale), Math.floor(600 / most)));
     top = Math.round(30 * scale);
     space = root.clientWidth;
-    const side = texts => Math.ceil(Math.min(widest(texts, 15.5 * scale, root) + 24 + slot, space * (several ? 0.4 : 0.37)));
-    for (const [name, px] of Object.entries({ row, top, slot, left: side(queries), right: side(keys) }))
+    const side = (texts, name) => Math.ceil(Math.min(space * (several ? 0.42 : 0.38),
+      Math.max(widest(texts, 15.5 * scale, root) + 24 + slot, widest([name], 13 * scale, root) + 24)));
+    kept.widths = { left: side(queries, words.queries), right: side(keys, words.keys) };
+    for (const [name, px] of Object.entries({ row, top, slot, ...kept.widths }))
       root.style.setProperty("--" + name, px + "px");
     root.style.setProperty("--on-accent", light(look.accent) > 0.6 ? "#111" : "#fff");
     colours = heads.map(head => css(head.colour ? rgb(head.colour) : look.accent));
@@ -72,17 +74,26 @@ export default function ({ data, parentElement }) {
     for (const token of kept.shown) {
       token.style.removeProperty("--heat"); token.lastChild.replaceChildren(); token.classList.remove("on", "lit");
     }
-    const partners = new Set();
+    const partners = new Set(), counts = new Map();
+    const fits = token => {
+      const room = (query !== null ? kept.widths.right : kept.widths.left) - widest([token.firstChild.textContent], 15.5 * kept.scale, root) - 20;
+      const all = Math.max(1, Math.floor(room / (38 * kept.scale)));
+      return all >= heads.length ? all : Math.max(1, all - 1);
+    };
     if (!resting) for (const edge of lines.toReversed()) {       // the strongest first
       const i = query !== null ? edge.key : edge.query, token = (query !== null ? keyOf : queryOf)[i];
+      counts.set(token, (counts.get(token) ?? 0) + 1);
       const number = el("span", "", digits(edge.weight, 2));
       number.style.setProperty("--c", several ? colours[edge.head] : "var(--st-primary-color)");
-      token.lastChild.append(number);
+      if (counts.get(token) <= fits(token)) token.lastChild.append(number);
       if (!partners.has(token)) {
         token.style.setProperty("--heat", `${Math.round(45 * edge.weight)}%`);
         token.style.setProperty("--c", colours[edge.head]);
         token.classList.add("on"); partners.add(token);
       }
+    }
+    for (const [token, count] of counts) {             // numbers that have no room are counted, never just left out
+      if (count > token.lastChild.childElementCount) token.lastChild.append(el("span", "more", `+${count - token.lastChild.childElementCount}`));
     }
     const lit = [queryOf[query], keyOf[key]].filter(Boolean);
     lit.forEach(token => token.classList.add("lit"));
