@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from attention_core.errors import ModelHidden, NoTokens
-from attention_core.settings import whole_number
+from attention_core.settings import positive
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +147,7 @@ def _settle() -> None:
     global _settled_in
     _settled_in = threading.get_ident()
     # Half the cores: with as many torch threads as cores, the web server's own work stalls them for seconds.
-    torch.set_num_threads(whole_number("GAZE_THREADS", max(1, (os.cpu_count() or 2) // 2)))
+    torch.set_num_threads(max(1, int(positive("GAZE_THREADS", (os.cpu_count() or 2) // 2 or 1))))
 
 
 # Made with the module: made when first asked for, two sessions that come at once would get one each.
@@ -185,7 +185,7 @@ def _capture(model: str, text: str) -> "tuple[Capture, float]":
             raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error
         _captures[key] = seen, time.perf_counter() - start
     _captures.move_to_end(key)
-    bound = whole_number("GAZE_CACHE_MB", 512) * 2**20
+    bound = positive("GAZE_CACHE_MB", 512) * 2**20
     while len(_captures) > 1 and sum(seen.bytes for seen, _ in _captures.values()) > bound:
         _captures.popitem(last=False)
     return _captures[key]

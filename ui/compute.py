@@ -8,7 +8,7 @@ import streamlit as st
 from attention_core import compute
 from attention_core.errors import ModelDamaged, ModelError, ModelMissing, NoTokens
 from attention_core.models.catalogue import offered
-from attention_core.settings import whole_number
+from attention_core.settings import positive
 from ui import link
 from ui.text import plain, t
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LIMIT = whole_number("GAZE_MAX_TOKENS", 512)
+LIMIT = max(3, int(positive("GAZE_MAX_TOKENS", 512)))
 
 
 def door(job: Callable[P, R]) -> Callable[P, R]:

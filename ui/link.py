@@ -76,7 +76,7 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
     return value
 
 
-def tell(key: str, **values: object) -> None:
+def tell(key: str, /, **values: object) -> None:
     """Write a remark about the link at the top of the page, where it moves no control."""
     with st.session_state[NOTES]:
         note(key, **values)
