@@ -5,13 +5,13 @@ import os
 from functools import cache
 
 
-def positive(name: str, default: float) -> float:
+def positive(name: str, default: float | int) -> float | int:
     """Return a setting that is a number above 0."""
     return _read(name, os.environ.get(name, ""), default)
 
 
 @cache
-def _read(name: str, told: str, default: float) -> float:
+def _read(name: str, told: str, default: float | int) -> float | int:
     try:
         number = float(told or default)
     except ValueError:
