@@ -39,6 +39,7 @@ def frame(path: str) -> None:
         st.toggle(t("frame.present"), key="present", help=t("frame.present_help"))
     page_language(lang, present=present)
     st.title(t(f"pages.{here.name}_title"), anchor=False)
+    link.notes()
 
 
 def doors() -> None:

@@ -35,7 +35,7 @@ def begin(path: str) -> None:
     state = st.session_state
     state[MOVED] = state.get(PAGE) != path
     state[PAGE] = path
-    state[NOTES] = st.container()
+    state[NOTES] = []
     chosen = state.setdefault(CHOSEN, {})
     state[FRESH] = set()
     link = _link()
@@ -77,9 +77,20 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
 
 
 def tell(key: str, /, **values: object) -> None:
-    """Write a remark about the link at the top of the page, where it moves no control."""
-    with st.session_state[NOTES]:
+    """Remark on the link, at the top of the page, where it moves no control."""
+    place = st.session_state[NOTES]
+    if isinstance(place, list):  # the top of the page is not drawn yet
+        place.append((key, values))
+        return
+    with place:
         note(key, **values)
+
+
+def notes() -> None:
+    """Make room for remarks on the link."""
+    waiting, st.session_state[NOTES] = st.session_state[NOTES], st.container()
+    for key, values in waiting:
+        tell(key, **values)
 
 
 def keep(key: str, value: object) -> None:
