@@ -15,4 +15,8 @@ class PageInfo(NamedTuple):
 PAGES = (
     PageInfo("app.py", "home", "look", ":material/visibility:"),
     PageInfo("pages/sentence.py", "sentence", "look", ":material/linear_scale:"),
+    PageInfo("pages/step_by_step.py", "step_by_step", "learn", ":material/stairs:"),
+    PageInfo("pages/many_heads.py", "many_heads", "learn", ":material/hub:"),
+    PageInfo("pages/scaling.py", "scaling", "learn", ":material/straighten:"),
+    PageInfo("pages/video_search.py", "video_search", "learn", ":material/movie:"),
 )

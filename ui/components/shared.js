@@ -104,11 +104,12 @@ function live(root, paint) {
   if (!kept.sizes) {
     kept.sizes = new ResizeObserver(() => { if (root.clientWidth !== kept.width) kept.paint(); });
     kept.sizes.observe(root);
-    document.fonts?.ready.then(() => { if (root.isConnected) kept.paint(); });
+    kept.fonts = () => { if (root.isConnected) kept.paint(); };   // a canvas does not wait for the font by itself
+    document.fonts?.addEventListener("loadingdone", kept.fonts);
     gaze.roots.set(root, () => kept.paint());
   }
   kept.paint();
-  return () => { kept.sizes?.disconnect(); kept.sizes = null; gaze.roots.delete(root); gaze.leave(root); };
+  return () => { kept.sizes?.disconnect(); kept.sizes = null; document.fonts?.removeEventListener("loadingdone", kept.fonts); gaze.roots.delete(root); gaze.leave(root); };
 }
 
 /** An element; strings among the content become text nodes. */

@@ -1,0 +1,1 @@
+"""One idea of self-attention a file, computed live, usable from a notebook."""
