@@ -15,7 +15,7 @@ with st.container(horizontal=True, gap="medium", vertical_alignment="top"):
     tags, temperature, hard = search_choice()
 seen = found(query, tags, temperature, hard)
 understood_line(seen)
-wall(seen, tags, temperature)
+wall(seen, tags, temperature, hard)
 how(tags)
 st.divider()
 heading("video_search.bridge_title")

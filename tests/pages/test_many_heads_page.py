@@ -158,6 +158,7 @@ def test_a_link_comes_back_identical(open_page):
         "world_edits": "q.1.0.2_-0.5~x.0.1.3_7",
         "world_matrix": "k",
         "world_head": "4",
+        "world_open": "yes",
         "relation": "object",
         "example": "9",
         "present": "no",
@@ -215,7 +216,7 @@ def typed(page, row, column, value):
 
 
 def test_every_number_can_be_changed(open_page):
-    page = open_page(PAGE, lang="en", world_matrix="v", world_head="3")
+    page = open_page(PAGE, lang="en", world_matrix="v", world_head="3", world_open="yes")
     before = arrays(page, "world")
     page = typed(page, 4, "2", 5.0)
     assert not page.exception
@@ -230,7 +231,7 @@ def test_every_number_can_be_changed(open_page):
 
 @pytest.mark.parametrize("value", [None, 1e30])
 def test_what_is_no_number_keeps_the_last_one(open_page, value):
-    page = open_page(PAGE, lang="en", world_edits="x.0.1.2_-0.5")
+    page = open_page(PAGE, lang="en", world_edits="x.0.1.2_-0.5", world_open="yes")
     before = arrays(page, "world")
     page = typed(page, 0, "1", value)
     assert not page.exception
@@ -242,7 +243,7 @@ def test_what_is_no_number_keeps_the_last_one(open_page, value):
 def test_every_exact_number_is_offered(open_page):
     page = open_page(PAGE, lang="en")
     expander = next(e for e in page.expander if e.label == "The numbers")
-    assert len(expander.dataframe) == 7 + len(RELATIONS)
+    assert len(expander.dataframe) == 8
     assert "The rule" in " ".join(m.value for m in next(e for e in page.expander if "judged" in e.label).markdown)
     assert "72" in said(page)
 

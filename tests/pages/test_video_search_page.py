@@ -72,6 +72,7 @@ def test_hard_search_has_one_winner(open_page):
     assert weights.tolist() == [1] + [0] * 23
     assert arrays(page, "films")["opacity"].sum() == 1
     assert link(page)["search"] == "hard"
+    assert payload(page, "films")["words"]["weight"] == "hard search, weight"
 
 
 def test_temperature_sharpens(open_page):

@@ -84,9 +84,14 @@ def editor(made: "tuple[World, int]") -> None:
     """Offer every number of the small world to be changed."""
     here, _ = made
     heads = len(here.values)
-    with st.expander(t("many_heads.edit")):
+    which = link.restore("world_matrix", "x", link.one_of(*EDITABLE))
+    head = link.restore("world_head", 1, link.whole(1, heads)) if which in "qkv" else 1
+    opened = link.restore("world_open", False, link.switch)
+    box = st.expander(t("many_heads.edit"), expanded=opened, key="world_open", on_change="rerun")
+    if not opened:
+        return
+    with box:
         with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-            which = link.restore("world_matrix", "x", link.one_of(*EDITABLE))
             st.segmented_control(
                 t("many_heads.edit_which"),
                 EDITABLE,
@@ -94,13 +99,13 @@ def editor(made: "tuple[World, int]") -> None:
                 format_func=lambda name: t(f"many_heads.edit_{name}"),
                 required=True,
             )
-            head = 1
             if which in "qkv":
-                head = link.restore("world_head", 1, link.whole(1, heads))
                 st.segmented_control(t("many_heads.edit_head"), range(1, heads + 1), key="world_head", required=True)
         matrix = {"x": here.x[None], "q": here.query, "k": here.key, "v": here.value, "o": here.out[None]}[which]
         now = matrix.numpy()[head - 1]
         state = st.session_state
+        if state.get("_typed", "") != state["world_edits"]:  # undone, or another link: not typed into the grid
+            state["_typed"], state["_renewed"] = state["world_edits"], state.get("_renewed", 0) + 1
         # The grid keeps what was typed into it: it gets new numbers only when it shows another matrix.
         grid = (
             which,
@@ -109,7 +114,7 @@ def editor(made: "tuple[World, int]") -> None:
             here.words,
             state.get("world_seed"),
             state.get("world_alike"),
-            state.get("_undone"),
+            state.get("_renewed"),
         )
         if state.get("_grid", (None,))[0] != grid:
             state["_grid"] = (grid, now.copy(), f"world-grid-{state.get('_grids', 0)}")
@@ -361,7 +366,7 @@ def _pair(model: str, text: str, relation: str, query: int, key: int) -> tuple[i
     return compute.run(marked_words, model, text, relation, query, key, LIMIT)
 
 
-def tables(made: "tuple[World, int]", found: dict[str, Found]) -> dict[str, Table]:
+def tables(made: "tuple[World, int]", found: dict[str, Found], relation: str) -> dict[str, Table]:
     """Return the exact numbers of both pictures."""
     here, _ = made
     heads, size = len(here.values), here.values.shape[-1]
@@ -385,27 +390,25 @@ def tables(made: "tuple[World, int]", found: dict[str, Found]) -> dict[str, Tabl
             for f in (one.finding for one in found.values())
         ]
     )
+    every = found[relation].finding.weights.numpy()
     columns = ("layer", "number", "weight", "hit_rate", "average", "chance", "shuffled", "stepped", "beaten")
     return {
-        t("many_heads.table_x"): Table(here.words, width, here.x.numpy()),
+        t("many_heads.table_x"): Table(width, here.words, here.x.numpy().T),
         t("many_heads.table_weights"): Table(rows, here.words, here.trace.weights.numpy().reshape(len(rows), -1)),
         t("many_heads.table_values"): Table(
             rows, [str(n + 1) for n in range(size)], here.values.numpy().reshape(len(rows), -1)
         ),
-        t("many_heads.table_joined"): Table(here.words, blocks, here.joined.numpy()),
+        t("many_heads.table_joined"): Table(blocks, here.words, here.joined.numpy().T),
         t("many_heads.table_out"): Table(blocks, width, here.out.numpy()),
-        t("many_heads.table_output"): Table(here.words, width, here.output.numpy()),
+        t("many_heads.table_output"): Table(width, here.words, here.output.numpy().T),
         t("many_heads.table_found"): Table(
             [name_of(name, one) for name, one in found.items()], [t(f"many_heads.column_{c}") for c in columns], values
         ),
-        **{
-            t("many_heads.table_heads", relation=name_of(name, one)): Table(
-                [t("many_heads.column_layer") + f" {n + 1}" for n in range(len(one.finding.weights))],
-                [t("show.head", head=n + 1) for n in range(one.finding.weights.shape[1])],
-                one.finding.weights.numpy(),
-            )
-            for name, one in found.items()
-        },
+        t("many_heads.table_heads", relation=name_of(relation, found[relation])): Table(
+            [t("many_heads.column_layer") + f" {n + 1}" for n in range(len(every))],
+            [t("show.head", head=n + 1) for n in range(every.shape[1])],
+            every,
+        ),
     }
 
 
@@ -453,12 +456,13 @@ def _edit(key: str, matrix: str, head: int) -> None:
         state["world_edits"] = _written("~".join(f"{m}.{h}.{r}.{c}_{v}" for (m, h, r, c), v in parts.items()))
     except ValueError:
         state["_edit_refused"] = True
-        state["_undone"] = state.get("_undone", 0) + 1  # the grid shows the last valid numbers again
+        state["_renewed"] = state.get("_renewed", 0) + 1  # the grid shows the last valid numbers again
+    else:
+        state["_typed"] = state["world_edits"]
 
 
 def _undo() -> None:
     st.session_state["world_edits"] = ""
-    st.session_state["_undone"] = st.session_state.get("_undone", 0) + 1
 
 
 def _pick_word() -> None:

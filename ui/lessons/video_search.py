@@ -70,7 +70,7 @@ def search_choice() -> tuple[int, float, bool]:
     )
     tags = link.restore("search_tags", TAGS, link.whole(1, TAGS))
     st.slider(
-        t("video_search.search_tags"), 1, TAGS, key="search_tags", help=t("video_search.search_tags_help"), width=130
+        t("video_search.search_tags"), 1, TAGS, key="search_tags", help=t("video_search.search_tags_help"), width=150
     )
     return tags, temperature, hard
 
@@ -82,7 +82,7 @@ def found(query: str, tags: int, temperature: float, hard: bool) -> "Found":
     return _found(query, tags, temperature, hard)
 
 
-def wall(seen: "Found", tags: int, temperature: float) -> None:
+def wall(seen: "Found", tags: int, temperature: float, hard: bool) -> None:
     """Draw the films, as large as their weights, and what comes back."""
     from attention_core.labs.video_search import catalogue, opacities, poster
 
@@ -104,7 +104,7 @@ def wall(seen: "Found", tags: int, temperature: float) -> None:
         "about": [film.description[lang] for film in films],
         "factor_text": f"1/{temperature:g}",
         "most": WRITTEN_OUT,
-        "words": words("film_wall_films"),
+        "words": words("film_wall_films") | ({"weight": t("film_wall_films.weight_hard")} if hard else {}),
     }
     rows = {"weights": seen.weights, "raw": seen.raw, "scaled": seen.scaled, "opacity": opacities(seen.weights)}
     film_wall(meta, {name: row[None] for name, row in rows.items()} | {"colours": seen.context[None]}, key="films")

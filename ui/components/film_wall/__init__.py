@@ -20,9 +20,9 @@ def film_wall(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: st
             0); `posters` (SVG source for each thing, of our own; empty: the title on a card); `tags` (lists of words,
             or empty); `used` (how many of them make the key); `about` (a description each, or empty); `factor_text`;
             `most` (how many contributions are written out); `words`.
-        arrays: `weights`, `raw` and `scaled` scores (Q, K); `opacity` (Q, K), with which pictures painted one over
-            the other are their weighted mean (for cards; posters are mixed pixel by pixel); `colours` (Q, C, 3), from 0 to 1: the context, shown as C blended
-            colours; C may be 0.
+        arrays: `weights`, `raw` and `scaled` scores (Q, K); `opacity` (Q, K), with which cards painted one over the
+            other are their weighted mean (posters are mixed pixel by pixel); `colours` (Q, C, 3), from 0 to 1: the
+            context, shown as C blended colours; C may be 0.
         key: Streamlit's key of this element.
 
     Returns:

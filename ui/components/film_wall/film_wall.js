@@ -164,7 +164,7 @@ export default function ({ data, parentElement }) {
 
   gaze.join(root, meta, show);
   return live(root, scale => {
-    const wide = root.clientWidth >= 720 * scale;
+    const wide = root.clientWidth >= 640 * scale;
     root.classList.toggle("wide", wide);
     root.style.setProperty("--columns", groups.length ? (wide ? groups.length : Math.ceil(groups.length / 2)) : 1);
     show();
