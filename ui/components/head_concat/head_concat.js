@@ -188,8 +188,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     box.onpointerleave = event => { if (event.pointerType !== "touch") point(null); };
     box.onclick = event => point(at(event), true);
   }
-  kept.maps.onfocusin = event => { if (event.target.matches(":focus-visible")) point(onMap(event)); };
-  kept.maps.onfocusout = () => point(null);
+  for (const map of maps) {  // browsers have no onfocusin
+    map.onfocus = event => { if (event.target.matches(":focus-visible")) point(onMap(event)); };
+    map.onblur = () => point(null);
+  }
   root.onkeydown = event => { if (event.key === "Escape") { kept.pinned = null; point(null); } };
 
   const stop = live(root, paint);

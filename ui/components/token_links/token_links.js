@@ -158,8 +158,10 @@ export default function ({ data, parentElement }) {
     setTab(hit.query);
     gaze.setPin(view, gaze.pin(view) === hit.query ? null : hit.query);
   };
-  columns.onfocusin = event => { if (event.target.matches(".token:focus-visible")) gaze.setHover(view, at(event)); };
-  columns.onfocusout = () => gaze.setHover(view, null);
+  queryOf.forEach((token, query) => {                 // browsers have no onfocusin
+    token.onfocus = () => { if (token.matches(":focus-visible")) gaze.setHover(view, { query, key: null }); };
+    token.onblur = () => gaze.setHover(view, null);
+  });
   columns.onkeydown = event => {                      // Enter and Space are the button's own click; Escape is shared.js's
     const hit = at(event), last = queries.length - 1;
     const to = hit && { ArrowUp: hit.query - 1, ArrowDown: hit.query + 1, Home: 0, End: last }[event.key];
