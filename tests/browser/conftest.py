@@ -1,10 +1,12 @@
 """A real server and a real browser, for what AppTest can't see."""
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from browser.server import serve
 from setup_browser import FLAGS, chromium
+
+expect.set_options(timeout=30_000)  # a busy machine is slow, not wrong
 
 
 @pytest.fixture(scope="session")

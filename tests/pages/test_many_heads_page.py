@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attention_core.relations import RELATIONS, sentences
-from pages.test_pages import captions, link, payload
+from pages.test_pages import captions, link, own_models, payload  # noqa: F401 - a fixture
 from trigger import fire
 
 PAGE = "pages/many_heads.py"
@@ -259,3 +259,18 @@ def test_door_to_the_sentence_page(open_page):
     assert not there.exception
     shown = payload(there, drawn(there))
     assert shown["queries"][shown["pinned"]] == sentences("object")[0].text.split()[sentences("object")[0].key]
+
+
+@pytest.mark.usefixtures("own_models")
+def test_nothing_is_found_in_a_model_that_was_never_trained(open_page):
+    page = open_page(PAGE, lang="en", model="tiny-bert")
+    assert not page.exception
+    assert {row["kind"] for row in payload(page, "relations")["rows"]} == {"none"}
+
+
+@pytest.mark.usefixtures("own_models")
+def test_a_model_that_can_not_be_seen_keeps_the_small_world(open_page):
+    page = open_page(PAGE, lang="en", model="tiny-bloom")
+    assert not page.exception
+    assert "can't be seen" in page.error[0].value
+    assert arrays(page, "world")["weights"].shape == (8, 8, 8)
