@@ -1,29 +1,16 @@
 """The page "Many heads", as a reader drives it."""
 
 import json
-import struct
 from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
 
 from attention_core.relations import RELATIONS, sentences
-from pages.test_pages import captions, link, own_models, payload  # noqa: F401 - a fixture
+from pages.test_pages import arrays, captions, link, own_models, payload  # noqa: F401 - a fixture
 from trigger import fire
 
 PAGE = "pages/many_heads.py"
-
-
-def arrays(page, key):
-    """Return the arrays that a component was sent."""
-    data = next(e for e in page.get("bidi_component") if e.key == key).proto.bytes
-    size = struct.unpack("<I", data[:4])[0]
-    found = {}
-    for name, a in json.loads(data[4 : 4 + size])["arrays"].items():
-        kind = {"f4": "<f4", "u1": "u1", "i4": "<i4"}[a["dtype"]]
-        count = int(np.prod(a["shape"]))
-        found[name] = np.frombuffer(data, kind, count, 4 + size + a["offset"]).reshape(a["shape"])
-    return found
 
 
 def said(page):

@@ -3,6 +3,7 @@
 import json
 import struct
 
+import numpy as np
 import pytest
 
 from ui.controls import EXAMPLE
@@ -17,6 +18,18 @@ def payload(page, key):
     data = next(e for e in page.get("bidi_component") if e.key == key).proto.bytes
     size = struct.unpack("<I", data[:4])[0]
     return json.loads(data[4 : 4 + size])["meta"]
+
+
+def arrays(page, key):
+    """Return the arrays that a component was sent."""
+    data = next(e for e in page.get("bidi_component") if e.key == key).proto.bytes
+    size = struct.unpack("<I", data[:4])[0]
+    found = {}
+    for name, a in json.loads(data[4 : 4 + size])["arrays"].items():
+        kind = {"f4": "<f4", "u1": "u1", "i4": "<i4"}[a["dtype"]]
+        count = int(np.prod(a["shape"]))
+        found[name] = np.frombuffer(data, kind, count, 4 + size + a["offset"]).reshape(a["shape"])
+    return found
 
 
 def view(page, kind):

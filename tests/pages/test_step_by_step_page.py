@@ -1,13 +1,11 @@
 """The page "Step by step", as a reader drives it."""
 
-import json
-import struct
-
 import numpy as np
 import pytest
 
 from attention_core import compute
 from attention_core.labs.step_by_step import made, small_world, split
+from pages.test_pages import arrays as sent_arrays
 from pages.test_pages import captions, link, payload
 from trigger import fire
 from ui.controls import EXAMPLE
@@ -20,14 +18,7 @@ IT, CAKE = 5, 3
 
 def arrays(page):
     """Return the arrays that the matrices were sent."""
-    data = next(e for e in page.get("bidi_component") if e.key == "matrices").proto.bytes
-    size = struct.unpack("<I", data[:4])[0]
-    found = {}
-    for name, a in json.loads(data[4 : 4 + size])["arrays"].items():
-        kind = {"f4": "<f4", "u1": "u1", "i4": "<i4"}[a["dtype"]]
-        count = int(np.prod(a["shape"]))
-        found[name] = np.frombuffer(data, kind, count, 4 + size + a["offset"]).reshape(a["shape"])
-    return found
+    return sent_arrays(page, "matrices")
 
 
 def meta(page):
