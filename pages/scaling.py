@@ -33,5 +33,5 @@ st.subheader(t("scaling.learn_title"), anchor=False)
 learned = lesson.race()
 
 tries("scaling")
-numbers(lesson.tables(world, head, learned), file="scaling")
+numbers(lambda: lesson.tables(world, head, learned), file="scaling")
 link.publish()

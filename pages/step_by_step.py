@@ -18,5 +18,5 @@ walk = lesson.real_walk(text, scaled) if real else lesson.small_walk(text, world
 lesson.stage(walk, step, world=world, real=real, scaled=scaled)
 lesson.remarks(walk, world=world, real=real)
 tries("step_by_step")
-numbers(lesson.tables(walk, step, world=world, real=real), file="step_by_step")
+numbers(lambda: lesson.tables(walk, step, world=world, real=real), file="step_by_step")
 link.publish()

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,15 +41,19 @@ def tries(section: str) -> None:
     st.markdown(f"**{t('lesson.try')}**\n" + "\n".join(f"- {prompt}" for prompt in prompts))
 
 
-def numbers(tables: Mapping[str, Table], *, file: str) -> None:
+def numbers(tables: Callable[[], Mapping[str, Table]], *, file: str) -> None:
     """Offer the exact numbers behind the pictures: each as a table, all as one CSV file.
 
     Args:
-        tables: By title, in the reader's language.
+        tables: Gives them by title, in the reader's language; asked only while somebody looks at them.
         file: The downloaded file's name, without its ending.
     """
-    with st.expander(t("lesson.numbers")):
-        for title, table in tables.items():
+    place = st.expander(t("lesson.numbers"), key=f"{file}_numbers", on_change="rerun")
+    if not place.open:
+        return
+    found = tables()
+    with place:
+        for title, table in found.items():
             st.markdown(f"**{plain(title)}** · {table.values.shape[0]} × {table.values.shape[1]}")
             st.dataframe(
                 {"": list(table.rows)}
@@ -57,7 +61,7 @@ def numbers(tables: Mapping[str, Table], *, file: str) -> None:
                 hide_index=True,
                 key=f"{file}-{title}-{language()}",
             )
-        st.download_button(t("lesson.download"), _csv(tables).encode("utf-8-sig"), f"{file}.csv", "text/csv")
+        st.download_button(t("lesson.download"), _csv(found).encode("utf-8-sig"), f"{file}.csv", "text/csv")
 
 
 def _csv(tables: Mapping[str, Table]) -> str:

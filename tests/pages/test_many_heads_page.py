@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attention_core.relations import RELATIONS, sentences
-from pages.test_pages import arrays, captions, link, own_models, payload  # noqa: F401 - a fixture
+from pages.test_pages import arrays, captions, link, own_models, payload, with_numbers  # noqa: F401 - a fixture
 from trigger import fire
 
 PAGE = "pages/many_heads.py"
@@ -229,7 +229,8 @@ def test_what_is_no_number_keeps_the_last_one(open_page, value):
 
 def test_every_exact_number_is_offered(open_page):
     page = open_page(PAGE, lang="en")
-    expander = next(e for e in page.expander if e.label == "The numbers")
+    assert not next(e for e in page.expander if e.label == "The numbers").dataframe  # not made for nobody
+    expander = next(e for e in with_numbers(page, "many_heads").expander if e.label == "The numbers")
     assert len(expander.dataframe) == 8
     assert "The rule" in " ".join(m.value for m in next(e for e in page.expander if "judged" in e.label).markdown)
     assert "72" in said(page)

@@ -44,6 +44,12 @@ def link(page):
     return {k: v[0] if isinstance(v, list) else v for k, v in page.query_params.items()}
 
 
+def with_numbers(page, file):
+    """Open the page's "numbers", as a click does."""
+    page.session_state[f"{file}_numbers"] = True
+    return page.run()
+
+
 def captions(page):
     return " ".join(caption.value for caption in page.caption)
 

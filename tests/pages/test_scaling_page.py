@@ -2,20 +2,17 @@
 
 import json
 import math
-import struct
 
 import numpy as np
 import pytest
 
 from attention_core.labs import scaling as lab
+from pages.test_pages import arrays, link, payload, with_numbers
 from ui.lessons import scaling as lesson
 from ui.text import FOLDER
 
 PAGE = "pages/scaling.py"
-
-
-def link(page):
-    return {k: v[0] if isinstance(v, list) else v for k, v in page.query_params.items()}
+RACE = "train-losses"
 
 
 def said(page):
@@ -34,12 +31,6 @@ def values(trace, axis="y"):
 
         return np.frombuffer(base64.b64decode(found["bdata"]), found["dtype"])
     return np.array(found)
-
-
-def race(page):
-    data = next(e for e in page.get("bidi_component") if e.key == "train-losses").proto.bytes
-    size = struct.unpack("<I", data[:4])[0]
-    return json.loads(data[4 : 4 + size])
 
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
@@ -140,16 +131,16 @@ def test_query_layer_model_and_text(open_page):
 
 def test_training_runs_stops_and_ends(open_page):
     page = open_page(PAGE, lang="en", train_dk="8", train_seed="5")
-    assert race(page)["arrays"]["losses"]["shape"] == [2, lab.SEEDS, 1]
+    assert arrays(page, RACE)["losses"].shape == (2, lab.SEEDS, 1)
     assert page.button(key="train_stop").disabled
     page.button(key="train_start").click().run()
-    first = race(page)["arrays"]["losses"]["shape"][2]
+    first = arrays(page, RACE)["losses"].shape[2]
     page.run()
-    assert race(page)["arrays"]["losses"]["shape"][2] == first + lab.PIECE
+    assert arrays(page, RACE)["losses"].shape[2] == first + lab.PIECE
     page.button(key="train_stop").click().run()
-    stopped = race(page)["arrays"]["losses"]["shape"][2]
+    stopped = arrays(page, RACE)["losses"].shape[2]
     page.run()
-    assert race(page)["arrays"]["losses"]["shape"][2] == stopped
+    assert arrays(page, RACE)["losses"].shape[2] == stopped
     assert link(page)["train_steps"] == str(stopped - 1)
     page.button(key="train_start").click().run()
     for _ in range(lab.STEPS // lab.PIECE + 2):
@@ -157,19 +148,29 @@ def test_training_runs_stops_and_ends(open_page):
     assert not page.exception
     assert link(page)["train_steps"] == str(lab.STEPS)
     assert not page.button(key="train_start").disabled
-    assert race(page)["meta"]["seeds"] == [5, 6, 7]
+    assert payload(page, RACE)["seeds"] == [5, 6, 7]
     page.segmented_control(key="train_dk").set_value(64).run()
-    assert race(page)["arrays"]["losses"]["shape"][2] == 1
+    assert arrays(page, RACE)["losses"].shape[2] == 1
     page.segmented_control(key="train_rate").set_value(16).run()
     page.number_input(key="train_seed").set_value(9).run()
     assert not page.exception
     assert {"train_dk": "64", "train_rate": "16", "train_seed": "9", "train_steps": "0"}.items() <= link(page).items()
 
 
+def test_the_numbers_are_those_of_the_pictures(open_page):
+    page = with_numbers(open_page(PAGE, lang="en", train_steps="15"), "scaling")
+    assert [len(table.value) for table in page.dataframe] == [8, 13, 10, 10, 16]
+    drawn = [values(trace, "y") for trace in chart(page, "real-weights")["data"][:2]]
+    np.testing.assert_allclose(page.dataframe[2].value.to_numpy()[:, 4:].T.astype(float), drawn, atol=1e-6)
+    np.testing.assert_allclose(
+        page.dataframe[4].value.to_numpy()[:, 1:].astype(float), np.concatenate(list(arrays(page, RACE)["losses"])).T
+    )
+
+
 def test_a_finished_training_is_a_link(open_page):
     page = open_page(PAGE, lang="ko", train_steps="300")
     assert not page.exception
-    assert race(page)["arrays"]["losses"]["shape"][2] == 301
+    assert arrays(page, RACE)["losses"].shape[2] == 301
     assert "98%" in said(page)
 
 

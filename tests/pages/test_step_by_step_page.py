@@ -6,7 +6,7 @@ import pytest
 from attention_core import compute
 from attention_core.labs.step_by_step import made, small_world, split
 from pages.test_pages import arrays as sent_arrays
-from pages.test_pages import captions, link, payload
+from pages.test_pages import captions, link, payload, with_numbers
 from trigger import fire
 from ui.controls import EXAMPLE
 from ui.lessons.step_by_step import STAGES, WORLDS
@@ -296,7 +296,7 @@ def test_language_changes_words_and_nothing_else(open_page):
 
 @pytest.mark.parametrize(("real", "tables"), [("no", 11), ("yes", 3)])
 def test_the_numbers_are_there_as_tables(open_page, real, tables):
-    page = open_page(PAGE, lang="en", step="context", real=real)
+    page = with_numbers(open_page(PAGE, lang="en", step="context", real=real), "step_by_step")
     assert len(page.dataframe) == tables
     values = page.dataframe[-1].value.to_numpy()[:, 1:].astype(float)
     np.testing.assert_allclose(values, arrays(page)["context"], atol=1e-6)

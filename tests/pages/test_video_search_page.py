@@ -1,28 +1,13 @@
 """The video search page, as a reader uses it: every control, both languages, bad input, links."""
 
-import json
-import struct
 import time
 
 import numpy as np
 import pytest
 
-from pages.test_pages import captions, link, payload
+from pages.test_pages import arrays, captions, link, payload, with_numbers
 
 PAGE = "pages/video_search.py"
-
-
-def arrays(page, key):
-    """Return the numbers that a component was sent."""
-    data = next(e for e in page.get("bidi_component") if e.key == key).proto.bytes
-    size = struct.unpack("<I", data[:4])[0]
-    header = json.loads(data[4 : 4 + size])
-    found = {}
-    for name, array in header["arrays"].items():
-        kind = {"f4": "<f4", "u1": "u1", "i4": "<i4"}[array["dtype"]]
-        at, count = 4 + size + array["offset"], int(np.prod(array["shape"]))
-        found[name] = np.frombuffer(data, kind, count, at).reshape(array["shape"])
-    return found
 
 
 def films(page):
@@ -110,7 +95,7 @@ def test_what_is_drawn_is_what_the_core_computed(open_page):
         np.testing.assert_array_equal(sent[name][0], getattr(found, name))
     np.testing.assert_array_equal(sent["colours"][0], found.context)
     np.testing.assert_array_equal(sent["opacity"][0], video_search.opacities(found.weights))
-    table = page.dataframe[0].value
+    table = with_numbers(page, "gaze-video-search").dataframe[0].value
     np.testing.assert_array_equal(table.iloc[:, 1].to_numpy(), found.raw)
     assert table.shape == (24, 5)
 

@@ -156,3 +156,34 @@ function ramp(...stops) {
   });
 }
 const unramp = pixel => [pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255];
+
+/** Buttons of role radio as one group: a click picks, arrows move the focus. The ring moves at once; since answers to earlier picks may still arrive, the latest one wins over them for two seconds. Gives the cleanup. */
+function radios(root, items, chosen, name, pick) {
+  const { kept } = root, count = items.length, at = event => items.indexOf(event.target.closest("[role=radio]"));
+  function ring(chosen) {
+    const tab = items[chosen] ? chosen : 0;
+    items.forEach((item, i) => { item.ariaChecked = String(i === chosen); item.tabIndex = i === tab ? 0 : -1; });
+    root.dataset.chosen = chosen;
+  }
+  Object.assign(root, { role: "radiogroup", ariaLabel: name ?? "" });
+  kept.told = chosen;
+  if (kept.picked === chosen) { clearTimeout(kept.wait); kept.picked = null; }
+  ring(kept.picked ?? chosen);
+  root.onclick = event => {                              // also Enter and Space: the button's own click
+    const i = at(event);
+    if (i < 0 || root.dataset.chosen === String(i)) return;
+    ring(i);
+    kept.picked = i;
+    clearTimeout(kept.wait);
+    kept.wait = setTimeout(() => { kept.picked = null; ring(kept.told); }, 2000);
+    pick(i);
+  };
+  root.onkeydown = event => {
+    const i = at(event), before = i - 1, after = i + 1;
+    const to = { ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: 0, End: count - 1 }[event.key];
+    if (i < 0 || to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    items[(to + count) % count].focus();
+  };
+  return () => clearTimeout(kept.wait);
+}

@@ -1,7 +1,6 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, meta } = begin(parentElement, data);
   const { rows, compared, words } = meta, colours = ["#e69f00", "#009e73", "#cc79a7", "#56b4e9"];   // Okabe-Ito
-  root.role = "radiogroup"; root.ariaLabel = words.alt;
   if (kept.rows?.length !== rows.length) {           // rows stay over the runs, and with them the focus
     kept.legend = el("div", "legend");
     kept.rows = rows.map((_, i) => {
@@ -27,29 +26,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     row.ariaLabel = [name, head, `${words.weight} ${digits(weight, 2)}`, ...marks.flatMap((v, n) => v === null ? [] : [`${compared[n]} ${digits(v, 2)}`]), hits, verdict].join(", ");
   });
 
-  function ring(chosen) {
-    kept.rows.forEach((row, i) => { row.ariaChecked = String(i === chosen); row.tabIndex = i === chosen ? 0 : -1; });
-    root.dataset.chosen = chosen;
-  }
-  kept.told = meta.chosen;                           // the ring moves at once; for two seconds the latest pick wins
-  if (kept.picked === meta.chosen) { clearTimeout(kept.wait); kept.picked = null; }
-  ring(kept.picked ?? meta.chosen);
-  function pick(i) {
-    if (root.dataset.chosen === String(i)) return;
-    ring(i);
-    kept.picked = i;
-    clearTimeout(kept.wait);
-    kept.wait = setTimeout(() => { kept.picked = null; ring(kept.told); }, 2000);
-    setTriggerValue("picked", i);
-  }
-  root.onclick = event => { const hit = event.target.closest(".row"); if (hit) pick(+hit.dataset.row); };
-  root.onkeydown = event => {
-    const hit = event.target.closest(".row"), i = hit ? +hit.dataset.row : null, n = rows.length;
-    const to = { ArrowLeft: i - 1, ArrowUp: i - 1, ArrowRight: i + 1, ArrowDown: i + 1, Home: 0, End: n - 1 }[event.key];
-    if (i === null || to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    kept.rows[(to + n) % n].focus();
-  };
+  const forget = radios(root, kept.rows, meta.chosen, words.alt, i => setTriggerValue("picked", i));
   const stop = live(root, scale => root.classList.toggle("narrow", root.clientWidth < 720 * scale));
-  return () => { clearTimeout(kept.wait); stop(); };
+  return () => { forget(); stop(); };
 }

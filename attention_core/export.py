@@ -1,0 +1,108 @@
+"""One head to take away: as a table for a spreadsheet, as arrays for NumPy, as the lines that compute it again."""
+
+import csv
+import io
+from itertools import product
+
+import numpy as np
+
+from attention_core.captured import Capture
+from attention_core.formula import Formula
+from attention_core.views import HeadView
+
+COLUMNS = ("query_position", "query", "key_position", "key", "allowed", "raw_score", "scaled_score", "weight")
+
+
+def literal(text: str) -> str:
+    """Return a text that spreadsheets take for a text: one that begins like a formula gets an apostrophe before it."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def head_csv(view: HeadView) -> str:
+    """Return one head as a table, a line for each query and key; positions count from 0.
+
+    Args:
+        view: The head, in tokens or words. Between words there are no scores, and their columns stay empty.
+    """
+    out = io.StringIO()
+    write = csv.writer(out)
+    write.writerow(COLUMNS)
+    queries, keys = ([literal(_written(label)) for label in side] for side in (view.queries, view.keys))
+    for q, k in product(range(len(queries)), range(len(keys))):
+        raw = view.raw[0, q, k] if len(view.raw) else None
+        scores = ("", "") if raw is None else (_number(raw), _number(raw * np.float32(view.factor)))
+        allowed = "yes" if view.allowed[q, k] else "no"
+        write.writerow([q, queries[q], k, keys[k], allowed, *scores, _number(view.weights[q, k])])
+    return out.getvalue()
+
+
+def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(), kind: str | None = None) -> bytes:
+    """Return one head as a NumPy archive: query (Q, D), key (K, D), value (K, Dv), raw, scaled, weights (Q, K), tokens.
+
+    Args:
+        seen: The capture.
+        layer: From 0.
+        head: From 0.
+        formula: What to change in the model's own formula.
+        kind: Which attention, in encoder-decoder models.
+
+    Returns:
+        The archive; ``numpy.load`` reads it without pickles.
+    """
+    own, group = seen.layer(layer, kind), seen.group(layer, head, kind)
+    trace = seen.trace(layer, head, formula, kind)
+    tensors = {
+        "query": own.query[head],
+        "key": own.key[group],
+        "value": own.value[group],
+        "raw": trace.raw,
+        "scaled": trace.scaled,
+        "final": trace.final,
+        "allowed": trace.allowed,
+        "weights": trace.weights,
+    }
+    labels = [np.array([_written(token.label) for token in tokens]) for tokens in seen.axes(kind)]
+    out = io.BytesIO()
+    np.savez_compressed(
+        out,
+        allow_pickle=False,
+        queries=labels[0],
+        keys=labels[1],
+        factor=np.float32(trace.factor),
+        **{name: (t.float() if t.is_floating_point() else t).numpy(force=True) for name, t in tensors.items()},
+    )
+    return out.getvalue()
+
+
+def as_python(model: str, text: str, layer: int, head: int, query: int, key: int) -> str:
+    """Return the lines that compute one weight again in a notebook.
+
+    Args:
+        model: Its name for ``load_model``.
+        text: What was read.
+        layer: From 0.
+        head: From 0.
+        query: From 0, in tokens.
+        key: From 0, in tokens.
+    """
+    return f"""\
+from attention_core import capture, load_model
+
+seen = capture(load_model({model!r}), {text!r})
+trace = seen.trace(layer={layer}, head={head})  # counted from 0: layer {layer + 1}, head {head + 1} on the page
+query, key = {query}, {key}
+print(seen.tokens[query].label, "looks at", seen.tokens[key].label)
+print("raw score   ", trace.raw[query, key].item())
+print("× factor    ", trace.factor)
+print("scaled score", trace.scaled[query, key].item())
+print("weight      ", trace.weights[query, key].item())
+"""
+
+
+def _written(label: str) -> str:
+    """Return a label as a file can hold it: half a character (a lone surrogate) becomes a question mark."""
+    return label.encode(errors="replace").decode()
+
+
+def _number(value: np.floating) -> str:
+    return np.format_float_positional(np.float32(value), trim="-")

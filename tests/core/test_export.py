@@ -1,0 +1,77 @@
+"""What is taken away: the same numbers, whatever the text, in a form that no program mistakes for something else."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from attention_core import capture
+from attention_core.export import as_python, head_csv, head_npz
+from attention_core.views import view_head
+
+RUNNING = "I ate the cake and it was delicious"
+HOSTILE = '=SUM(A1) "quoted", </script><b>x</b> +1 @x -2 💩 은행'
+
+
+@pytest.mark.parametrize(("name", "text", "head"), [("minilm", HOSTILE, (5, 11)), ("smollm2", RUNNING, (25, 2))])
+def test_the_table_holds_every_number(models, name, text, head):
+    view = view_head(capture(models[name], text), *head)
+    rows = list(csv.DictReader(io.StringIO(head_csv(view))))
+    shape = view.weights.shape
+    assert len(rows) == shape[0] * shape[1]
+    for column, array in (("weight", view.weights), ("raw_score", view.raw[0])):
+        np.testing.assert_array_equal(np.float32([row[column] for row in rows]).reshape(shape), array)
+    scaled = np.float32([row["scaled_score"] for row in rows]).reshape(shape)
+    np.testing.assert_array_equal(scaled, view.raw[0] * np.float32(view.factor))
+    for n, row in enumerate(rows):
+        q, k = divmod(n, shape[1])
+        assert (int(row["query_position"]), int(row["key_position"])) == (q, k)
+        assert (row["query"].lstrip("'"), row["key"].lstrip("'")) == (
+            view.queries[q].lstrip("'"),
+            view.keys[k].lstrip("'"),
+        )
+        assert (row["allowed"] == "yes") == view.allowed[q, k]
+    assert not any(field.startswith(("=", "+", "-", "@")) for row in rows for field in (row["query"], row["key"]))
+
+
+def test_between_words_there_are_no_scores(models):
+    view = view_head(capture(models["minilm"], "unbelievable embeddings"), 2, 3, "word")
+    rows = list(csv.DictReader(io.StringIO(head_csv(view))))
+    assert {row["raw_score"] for row in rows} == {""}
+    assert sum(float(row["weight"]) for row in rows) == pytest.approx(len(view.queries), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["minilm", "smollm2"])
+def test_the_archive_reproduces_the_head_with_numpy_alone(models, name):
+    seen = capture(models[name], RUNNING)
+    kept = np.load(io.BytesIO(head_npz(seen, 3, 7)))
+    raw = kept["query"] @ kept["key"].T
+    np.testing.assert_allclose(raw, kept["raw"], atol=1e-4, rtol=1e-5)
+    scores = np.where(kept["allowed"], raw * kept["factor"], -np.inf)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(shares / shares.sum(axis=1, keepdims=True), kept["weights"], atol=1e-5)
+    np.testing.assert_array_equal(kept["weights"], seen.weights(3, 7).numpy())
+    assert kept["queries"].tolist() == [token.label for token in seen.tokens]
+    assert kept["value"].shape == (len(seen.tokens), seen.layer(3).value.shape[-1])
+
+
+def test_half_a_character_is_no_reason_to_fail(models):
+    seen = capture(models["minilm"], "a \ud800 b")
+    assert head_csv(view_head(seen, 0, 0)).encode()
+    assert np.load(io.BytesIO(head_npz(seen, 0, 0)))["queries"].size
+
+
+@pytest.mark.parametrize("text", [RUNNING, HOSTILE, "a\n'''b\\n\"\"\" c"])
+def test_the_ten_lines_give_the_number(models, text, capsys):
+    seen = capture(models["minilm"], text)
+    lines = as_python("minilm", seen.text, 5, 11, 3, 2)
+    assert len(lines.splitlines()) == 10
+    exec(compile(lines, "notebook", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    trace = seen.trace(5, 11)
+    assert printed[0] == f"{seen.tokens[3].label} looks at {seen.tokens[2].label}"
+    assert float(printed[1].split()[-1]) == pytest.approx(trace.raw[3, 2].item(), abs=1e-4)
+    assert float(printed[4].split()[-1]) == pytest.approx(trace.weights[3, 2].item(), abs=1e-6)
+    assert torch.is_tensor(trace.weights)
