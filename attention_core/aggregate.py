@@ -1,6 +1,7 @@
-"""Many heads as one map: each way says something else, none says "what the model looked at"; every row sums to 1."""
+"""Many heads as one map: each way says something else, none says "what the model looked at"; every row sums to 1.
 
-from collections.abc import Callable, Iterator
+Layers are summed up first, one at a time (``head_mean``, ``head_largest``); the ways then work on L such maps.
+"""
 
 import numpy as np
 import torch
@@ -13,49 +14,53 @@ from attention_core.dot_product import trace_attention
 FLOW_LIMIT = 32  # tokens: a flow is computed for each pair of them
 UNITS = 2**24  # a capacity of 1, in the whole numbers that the flow algorithm takes
 
-Square = Float[Tensor, "T T"]
+
+def head_mean(seen: Capture, layer: int) -> Float[Tensor, "Q K"]:
+    """Return the mean weight over the heads of a layer, from 0."""
+    return _weights(seen, layer).mean(dim=0)
 
 
-def layer_mean(seen: Capture, layer: int) -> Float[Tensor, "Q K"]:
-    """Return the mean weight over the heads of one layer."""
-    return next(_layers(seen, [layer])).mean(dim=0)
+def head_largest(seen: Capture, layer: int) -> Float[Tensor, "Q K"]:
+    """Return the largest weight of the heads of a layer, from 0; these rows sum to more than 1."""
+    return _weights(seen, layer).amax(dim=0)
 
 
-def mean(seen: Capture) -> Float[Tensor, "Q K"]:
-    """Return the mean weight over all heads of all layers; one layer at a time is in memory."""
-    return sum(weights.mean(dim=0) for weights in _layers(seen)) / seen.layers
+def mean(means: Float[Tensor, "L Q K"]) -> Float[Tensor, "Q K"]:
+    """Return the mean weight over all heads of all layers, from each layer's ``head_mean``."""
+    return means.mean(dim=0)
 
 
-def largest(seen: Capture) -> Float[Tensor, "Q K"]:
-    """Return the largest weight that any head gives, each row divided by its sum so that it is a share again."""
-    most = torch.zeros(())
-    for weights in _layers(seen):
-        most = torch.maximum(most, weights.amax(dim=0))
+def largest(maxima: Float[Tensor, "L Q K"]) -> Float[Tensor, "Q K"]:
+    """Return the largest weight of all heads, from each layer's ``head_largest``, each row divided by its sum."""
+    most = maxima.amax(dim=0)
     return most / most.sum(dim=-1, keepdim=True)
 
 
-def rollout(seen: Capture) -> Square:
+def rollout(means: Float[Tensor, "L T T"]) -> Float[Tensor, "T T"]:
     """Follow the weights through all layers, half of each word staying where it is: Ã = (mean over heads + I) / 2.
+
+    Args:
+        means: Each layer's ``head_mean``, from input to output.
 
     Returns:
         ÃL ⋯ Ã2 Ã1: which input position each output position is made of, if heads only passed on what they look at.
 
     Source: Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers", equation 1.
     """
-    mixed = None
-    for step in _residual(seen):
-        mixed = step if mixed is None else step @ mixed
+    mixed = torch.eye(means.shape[-1], device=means.device)
+    for step in _residual(means):
+        mixed = step @ mixed
     return mixed
 
 
-def flow(seen: Capture, stopped: Callable[[], bool] = lambda: False) -> Square:
-    """Return how much can flow from each output position to each input position if weights are the widths of pipes.
+def flow(means: Float[Tensor, "L T T"], outputs: range | None = None) -> Float[Tensor, "O T"]:
+    """Return how much can flow from output positions to each input position if weights are the widths of pipes.
 
     The pipes are those of :func:`rollout`; the largest flow through all layers is divided by its row's sum.
 
     Args:
-        seen: A text of at most ``FLOW_LIMIT`` tokens.
-        stopped: Asked before each row; when it says so, the rest is left at zero.
+        means: Each layer's ``head_mean``, of at most ``FLOW_LIMIT`` tokens.
+        outputs: Which output positions; all by default.
 
     Raises:
         ValueError: If the text is longer.
@@ -65,21 +70,20 @@ def flow(seen: Capture, stopped: Callable[[], bool] = lambda: False) -> Square:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import maximum_flow
 
-    pipes = torch.stack(list(_residual(seen))).cpu()  # input side first
-    layers, size, _ = pipes.shape
+    layers, size, _ = means.shape
     if size > FLOW_LIMIT:
         raise ValueError(f"the flow is computed for at most {FLOW_LIMIT} tokens, not {size}")
+    pipes = _residual(means).cpu()
     layer, query, key = (n.numpy() for n in torch.nonzero(pipes, as_tuple=True))
     widths = (pipes[layer, query, key].double() * UNITS).round().numpy().astype(np.int32)
     nodes = (layers + 1) * size  # position p after n layers is node n · size + p
     graph = coo_array((widths, ((layer + 1) * size + query, layer * size + key)), (nodes, nodes)).tocsr()
-    found = torch.zeros(size, size)
-    for output in range(size):
-        if stopped():
-            break
-        for entry in range(size):
-            found[output, entry] = maximum_flow(graph, layers * size + output, entry).flow_value
-    return found / found.sum(dim=-1, keepdim=True).clamp_min(1)
+    found = [
+        [maximum_flow(graph, layers * size + output, entry).flow_value for entry in range(size)]
+        for output in outputs or range(size)
+    ]
+    shares = torch.tensor(found, dtype=torch.float64)
+    return (shares / shares.sum(dim=-1, keepdim=True)).float()
 
 
 def value_norms(seen: Capture, module: nn.Module, layer: int, head: int) -> Float[Tensor, "Q K"]:
@@ -132,13 +136,11 @@ def output_projection(module: nn.Module, name: str, width: int) -> Float[Tensor,
     raise LookupError(f"no output projection of {width} inputs was found beside {name}")
 
 
-def _layers(seen: Capture, which: list[int] | None = None) -> Iterator[Float[Tensor, "H Q K"]]:
-    for layer in range(seen.layers) if which is None else which:
-        own = seen.layer(layer)
-        yield trace_attention(own.query, own.key, own.value, own.formula).weights
+def _weights(seen: Capture, layer: int) -> Float[Tensor, "H Q K"]:
+    own = seen.layer(layer)
+    return trace_attention(own.query, own.key, own.value, own.formula).weights
 
 
-def _residual(seen: Capture) -> Iterator[Square]:
-    for weights in _layers(seen):
-        mixed = weights.mean(dim=0) + torch.eye(weights.shape[-1], device=weights.device)
-        yield mixed / mixed.sum(dim=-1, keepdim=True)  # 2, except where a sink takes its share
+def _residual(means: Float[Tensor, "L T T"]) -> Float[Tensor, "L T T"]:
+    mixed = means + torch.eye(means.shape[-1], device=means.device)
+    return mixed / mixed.sum(dim=-1, keepdim=True)  # by 2, except where a sink takes its share

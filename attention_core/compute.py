@@ -113,11 +113,13 @@ def read(model: str, text: str, limit: int) -> Reading:
     )
 
 
-def view(model: str, text: str, limit: int, layer: int, head: int, unit: str, special: str) -> "HeadView":
+def view(
+    model: str, text: str, limit: int, layer: int, head: int, unit: str, special: str, first: bool = True
+) -> "HeadView":
     """Prepare one head of a text for showing. In the compute thread."""
     from attention_core.views import view_head
 
-    return view_head(_seen(model, text, limit), layer, head, unit, special)
+    return view_head(_seen(model, text, limit), layer, head, unit, special, first=first)
 
 
 def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":

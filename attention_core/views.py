@@ -1,6 +1,7 @@
 """One head as a page shows it: plain arrays and words, in the units and with the special tokens that were asked for."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -75,6 +76,8 @@ def view_head(
     special: str = "shown",
     formula: Formula = Formula(),
     kind: str | None = None,
+    *,
+    first: bool = True,
 ) -> HeadView:
     """Prepare one head for showing.
 
@@ -86,22 +89,93 @@ def view_head(
         special: What to do with special tokens: "shown", "hidden", or hidden and the rest "renormalised" to sum to 1.
         formula: What to change in the model's own formula.
         kind: Which attention, in encoder-decoder models.
+        first: Whether the first token is shown among the keys; many heads rest on it what they have no use for.
 
     Raises:
         ValueError: If ``unit`` or ``special`` is none of these.
     """
-    if unit not in UNITS or special not in SPECIALS:
-        raise ValueError(f"unit is one of {UNITS} and special one of {SPECIALS}, not {unit!r} and {special!r}")
     trace = seen.trace(layer, head, formula, kind)
     own = seen.layer(layer, kind)
+    rows, columns, shown = _shown(seen, trace.weights, trace.sink, trace.allowed, unit, special, first, kind)
+
+    def cut(*scores: Tensor) -> np.ndarray:
+        kept = [s[rows][:, columns] for s in scores] if unit == "token" else []
+        return _array(torch.stack(kept)) if kept else _nothing(shown)
+
+    return HeadView(
+        **shown,
+        raw=cut(trace.raw),
+        steps=cut(*(step.scores for step in trace.steps)),
+        step_names=tuple(step.name for step in trace.steps),
+        final=cut(trace.final),
+        factor=trace.factor,
+        size=own.query.shape[-1],
+        group=seen.group(layer, head, kind),
+        groups=len(own.key),
+        heads=len(own.query),
+        causal=bool(own.formula.changed(formula).term("causal")),
+    )
+
+
+def view_map(
+    seen: Capture,
+    weights: Float[Tensor, "Q K"],
+    unit: str = "token",
+    special: str = "shown",
+    *,
+    first: bool = True,
+) -> HeadView:
+    """Prepare a map that is no single head's, such as a mean over heads, for showing; it has no scores.
+
+    Args:
+        seen: The capture that the map was made of.
+        weights: The map, between tokens.
+        unit: As in :func:`view_head`.
+        special: As in :func:`view_head`.
+        first: As in :func:`view_head`.
+
+    Raises:
+        ValueError: If ``unit`` or ``special`` is none of those.
+    """
+    own = seen.layer(0)
+    allowed = seen.trace(0, 0).allowed
+    _, _, shown = _shown(seen, weights, torch.zeros_like(weights[:, 0]), allowed, unit, special, first, None)
+    return HeadView(
+        **shown,
+        raw=_nothing(shown),
+        steps=_nothing(shown),
+        step_names=(),
+        final=_nothing(shown),
+        factor=1.0,
+        size=own.query.shape[-1],
+        group=0,
+        groups=len(own.key),
+        heads=len(own.query),
+        causal=bool(own.formula.term("causal")),
+    )
+
+
+def _shown(
+    seen: Capture,
+    weights: Tensor,
+    sink: Tensor,
+    allowed: Tensor,
+    unit: str,
+    special: str,
+    first: bool,
+    kind: str | None,
+) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    """Return which queries and keys are shown, and what a view says of them."""
+    if unit not in UNITS or special not in SPECIALS:
+        raise ValueError(f"unit is one of {UNITS} and special one of {SPECIALS}, not {unit!r} and {special!r}")
     axes = seen.axes(kind)
     groups = seen.group_numbers(unit, kind)
     flags = [_special_groups([t.special for t in tokens], g) for tokens, g in zip(axes, groups, strict=True)]
     rows, columns = (torch.ones_like(f) if special == "shown" else ~f for f in flags)
-    if not rows.any() or not columns.any():  # nothing but special tokens: better shown than an empty picture
+    if not first:
+        columns = columns & (torch.arange(len(columns)) > 0)
+    if not rows.any() or not columns.any():  # nothing left: better shown than an empty picture
         rows, columns = torch.ones_like(rows), torch.ones_like(columns)
-
-    weights, sink, allowed = trace.weights, trace.sink, trace.allowed
     if unit != "token":
         weights = group_weights(weights, *groups)
         sink = group_weights(sink[:, None], groups[0], torch.zeros(1, dtype=torch.long))[:, 0]
@@ -112,38 +186,23 @@ def view_head(
         left = weights.sum(dim=-1) + sink  # not 1 − hidden, of which little is exact where nearly all is hidden
         left = left.masked_fill(left == 0, 1.0)
         weights, sink, hidden = weights / left[:, None], sink / left, torch.zeros_like(hidden)
-
-    def cut(*scores: Tensor) -> np.ndarray:
-        kept = [s[rows][:, columns] for s in scores] if unit == "token" else []
-        empty = weights.new_zeros(0, *weights.shape)
-        return _array(torch.stack(kept) if kept else empty)
-
     labels = [
-        [label for label, keep in zip(names, kept.tolist(), strict=True) if keep]
+        tuple(label for label, keep in zip(names, kept.tolist(), strict=True) if keep)
         for names, kept in zip(seen.labels(unit, kind), (rows, columns), strict=True)
     ]
     pieces = [t.piece for t, keep in zip(axes[0], rows.tolist(), strict=True) if keep] if unit == "token" else []
-    return HeadView(
-        queries=tuple(labels[0]),
-        keys=tuple(labels[1]),
-        special_queries=tuple(flags[0][rows].tolist()),
-        special_keys=tuple(flags[1][columns].tolist()),
-        pieces=tuple(pieces),
-        raw=cut(trace.raw),
-        steps=cut(*(step.scores for step in trace.steps)),
-        step_names=tuple(step.name for step in trace.steps),
-        final=cut(trace.final),
-        allowed=_array(allowed[rows][:, columns]),
-        weights=_array(weights),
-        hidden=_array(hidden),
-        sink=_array(sink),
-        factor=trace.factor,
-        size=own.query.shape[-1],
-        group=seen.group(layer, head, kind),
-        groups=len(own.key),
-        heads=len(own.query),
-        causal=bool(own.formula.changed(formula).term("causal")),
-    )
+    shown = {
+        "queries": labels[0],
+        "keys": labels[1],
+        "special_queries": tuple(flags[0][rows].tolist()),
+        "special_keys": tuple(flags[1][columns].tolist()),
+        "pieces": tuple(pieces),
+        "allowed": _array(allowed[rows][:, columns]),
+        "weights": _array(weights),
+        "hidden": _array(hidden),
+        "sink": _array(sink),
+    }
+    return rows, columns, shown
 
 
 def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | None = None) -> UInt8[ndarray, "H s s"]:
@@ -157,6 +216,10 @@ def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | Non
         weights = group_weights(seen.weights(layer, head, kind=kind), queries, keys)
         pictures.append((weights / weights.max().clamp_min(1e-9) * 255).round().to(torch.uint8))
     return _array(torch.stack(pictures))
+
+
+def _nothing(shown: dict[str, Any]) -> Float[ndarray, "0 Q K"]:
+    return _array(torch.zeros(0, *shown["weights"].shape))
 
 
 def _special_groups(flags: list[bool], groups: Tensor) -> Tensor:

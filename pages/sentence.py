@@ -19,9 +19,10 @@ controls.token_count(model, text)
 head = controls.head_choice(model, text, layer)
 with st.container(horizontal=True, gap="medium"):
     unit, special = controls.unit_choice()
+    first = controls.first_choice()
     show = controls.show_choice()
 
-heads = {n: head_view(model, text, layer, n, unit, special) for n in dict.fromkeys((head, *also))}
+heads = {n: head_view(model, text, layer, n, unit, special, first != "hidden") for n in dict.fromkeys((head, *also))}
 view = f"{model}-{unit}-{special}"
 left, right = st.columns(2, gap="large")
 with left:
@@ -29,7 +30,7 @@ with left:
     links(heads, view=view)
 with right:
     heading("sentence.heat")
-    heat(heads[head], show, view=view)
+    heat(heads[head], show, view=view, log=first == "log")
 row(heads[head], view=view)
 controls.reading_line(model, text)
 shape_line(heads[head])

@@ -64,9 +64,9 @@ def _reading(model: str, text: str) -> "Reading":
 
 
 @door
-def head_view(model: str, text: str, layer: int, head: int, unit: str, special: str) -> "HeadView":
-    """Compute one head, layer and head from 0."""
-    return compute.run(compute.view, model, text, LIMIT, layer, head, unit, special)
+def head_view(model: str, text: str, layer: int, head: int, unit: str, special: str, first: bool = True) -> "HeadView":
+    """Compute one head, layer and head from 0; ``first`` is False where the first token is hidden as a key."""
+    return compute.run(compute.view, model, text, LIMIT, layer, head, unit, special, first)
 
 
 @door

@@ -83,6 +83,13 @@ def unit_choice() -> tuple[str, str]:
     return unit, special
 
 
+def first_choice() -> str:
+    """Ask what to do with the first token, on which many heads rest: "shown", "log" colours, or "hidden"."""
+    first = link.restore("first", "shown", link.one_of("shown", "log", "hidden"))
+    _choice("first", ("shown", "log", "hidden"))
+    return first
+
+
 def show_choice() -> str:
     """Ask what a map shows."""
     show = link.restore("show", "weights", link.one_of("weights", "scaled", "raw"))

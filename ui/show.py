@@ -31,7 +31,7 @@ def links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None)
         "muted_queries": first.special_queries,
         "muted_keys": first.special_keys,
         "titles": first.pieces or None,
-        "key_titles": first.pieces if first.pieces and len(first.pieces) == len(first.keys) else None,
+        "key_titles": first.pieces[_left_out(first) :] if first.pieces else None,
         "heads": [
             {"name": t("show.head", head=head + 1), "colour": COLOURS[n] if several else None}
             for n, head in enumerate(views)
@@ -48,8 +48,8 @@ def links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None)
     token_links(meta, arrays, key=f"links-{view}")
 
 
-def heat(head: "HeadView", show: str, *, view: str) -> None:
-    """Draw one head's raw scores, scaled scores or weights. Words have weights only."""
+def heat(head: "HeadView", show: str, *, view: str, log: bool = False) -> None:
+    """Draw one head's raw scores, scaled scores or weights (words have weights only); ``log`` shows small weights."""
     if show != "weights" and not len(head.raw):
         note("show.words_have_weights")
         show = "weights"
@@ -60,6 +60,7 @@ def heat(head: "HeadView", show: str, *, view: str) -> None:
         "extra": bool(head.step_names),
         "lo": float(inside.min()),
         "hi": float(inside.max()),
+        "log": log,
         "words": words("heatmap") | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")},
     }
     heatmap(meta, _arrays(head), key=f"heat-{view}")
@@ -101,8 +102,8 @@ def focus(head: "HeadView") -> tuple[int, int]:
     """
     weights = head.weights.copy()
     real = ~np.asarray(head.special_queries)[:, None] & ~np.asarray(head.special_keys)[None]
-    if weights.shape[0] == weights.shape[1]:
-        real &= ~np.eye(len(weights), dtype=bool)
+    if _left_out(head) in (0, 1):
+        real &= ~np.eye(*weights.shape, -_left_out(head), dtype=bool)
     if real.any():
         weights[~real] = -1
     pronouns = [n for n, label in enumerate(head.queries) if label.strip("·").lower() in PRONOUNS and real[n].any()]
@@ -129,6 +130,11 @@ def factor_text(head: "HeadView") -> str:
     if math.isclose(head.factor, 1 / math.sqrt(head.size), rel_tol=1e-6):
         return f"1/√{head.size} = {head.factor:.4g}"
     return f"{head.factor:.4g}"
+
+
+def _left_out(head: "HeadView") -> int:
+    """Return how many tokens at the beginning are queries but no keys: 1 where the first token is hidden."""
+    return len(head.queries) - len(head.keys)
 
 
 def _pin(head: "HeadView") -> int | None:

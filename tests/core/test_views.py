@@ -7,7 +7,7 @@ import torch
 from attention_core import Capture, Formula, Token, capture
 from attention_core.grouping import tiles
 from attention_core.interface import LayerAttention
-from attention_core.views import SPECIALS, THUMBNAIL, UNITS, thumbnails, view_head
+from attention_core.views import SPECIALS, THUMBNAIL, UNITS, thumbnails, view_head, view_map
 
 HEADS, GROUPS, D, V = 6, 3, 11, 13
 TEXT = "embeds cats"
@@ -217,3 +217,37 @@ def test_a_model_without_special_tokens(models):
     shown, hidden = (view_head(captured, 3, 5, special=special) for special in ("shown", "hidden"))
     np.testing.assert_array_equal(shown.weights, hidden.weights)
     assert (shown.group, shown.groups, shown.heads, shown.causal) == (1, 3, 9, True)
+
+
+@pytest.mark.parametrize("formula", FORMULAS.values(), ids=FORMULAS.keys())
+@pytest.mark.parametrize(("unit", "special"), [("token", "shown"), ("word", "shown"), ("token", "renormalised")])
+def test_the_first_token_can_be_left_out_of_the_keys(unit, special, formula):
+    captured = seen(formula)
+    whole, view = (view_head(captured, 0, 4, unit, special, first=first) for first in (True, False))
+    if special == "renormalised":  # [CLS], the first token, is hidden there anyway
+        np.testing.assert_array_equal(view.weights, whole.weights)
+        return
+    assert view.queries == whole.queries
+    assert view.keys == whole.keys[1:]
+    np.testing.assert_allclose(view.weights, whole.weights[:, 1:])
+    np.testing.assert_allclose(view.hidden, whole.weights[:, 0])
+    if unit == "token":
+        np.testing.assert_array_equal(view.raw, whole.raw[:, :, 1:])
+
+
+def test_a_single_token_is_shown_even_so():
+    captured = seen(given=tokens()[:1])
+    assert view_head(captured, 0, 0, first=False).keys == ("[CLS]",)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("special", SPECIALS)
+def test_a_head_s_own_weights_as_a_map_are_shown_as_the_head_is(unit, special):
+    captured = seen(FORMULAS["causal"])
+    head = view_head(captured, 0, 2, unit, special, first=False)
+    view = view_map(captured, captured.weights(0, 2), unit, special, first=False)
+    for name in ("queries", "keys", "special_queries", "special_keys", "pieces", "causal"):
+        assert getattr(view, name) == getattr(head, name)
+    for name in ("weights", "hidden", "allowed"):
+        np.testing.assert_array_equal(getattr(view, name), getattr(head, name))
+    assert view.raw.shape == (0, *view.weights.shape)

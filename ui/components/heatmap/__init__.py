@@ -17,8 +17,8 @@ def heatmap(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: str)
         meta: `view`, `param`, `pinned` as in `token_links`; `show` ("raw", "scaled" or "weights"); `factor` (scaled is
             raw times factor; None where there is none) and `factor_text` ("1/√32 = 0.177"); `extra` (true where `final`
             differs from the scaled score); `queries`, `keys`; `lo`, `hi` (true range of what is shown; for weights the
-            bar runs from 0 to `hi`, or to 1 without it); `words` (`query`, `key`, `raw`, `factor`, `scaled`, `final`,
-            `weights`, `not_allowed`, `alt`).
+            bar runs from 0 to `hi`, or to 1 without it); `log` (weights in logarithmic colours); `words` (`query`,
+            `key`, `raw`, `factor`, `scaled`, `final`, `weights`, `not_allowed`, `alt`).
         arrays: `weights` float (Q, K), 0 to 1; optional `raw` and `final` float (Q, K): the scores as they come from
             the dot product and as they enter the softmax; optional `allowed` bool (Q, K), True means may look.
         key: Streamlit's key of this element.

@@ -62,7 +62,7 @@ export default function ({ data, parentElement }) {
 
     const { lo, hi } = meta, most = signed ? Math.max(Math.abs(lo ?? 0), Math.abs(hi ?? 0)) || 1 : hi || 1;
     const scene = { Q, K, cell, dpr, scale, look, valueAt, blocked, signed, least: signed ? -most : 0, most,
-      stops: signed ? [look.blue, look.ground, look.orange] : [look.ground, look.accent] };
+      log: Boolean(meta.log) && !signed, stops: signed ? [look.blue, look.ground, look.orange] : [look.ground, look.accent] };
     paintCells(canvas, scene);
     paintBar(bar, scene, signed ? lo ?? -most : 0, signed ? hi ?? most : most, words[show] ?? "");
     mark();

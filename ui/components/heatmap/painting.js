@@ -1,12 +1,19 @@
 // The canvas and the colour bar of the heat map; a scene says what to paint, and nothing here knows of pins or tips.
 
-function paintCells(canvas, { Q, K, cell, dpr, scale, look, valueAt, blocked, signed, least, most, stops }) {
+/** Where between the first and the last colour a value lies, 0 to 1. Logarithmic: three powers of ten below the largest. */
+const placed = (value, { least, most, log }) => log
+  ? value > 0 ? 1 + Math.log10(value / most) / DECADES : 0
+  : (value - least) / (most - least);
+const DECADES = 3;
+
+function paintCells(canvas, scene) {
+  const { Q, K, cell, dpr, scale, look, valueAt, blocked, signed, stops } = scene;
   // One pixel a cell, then enlarged by a whole number without smoothing, then (seldom) fitted with smoothing.
   const table = ramp(...stops), grey = ramp(look.ground, look.text)[23];
-  const image = new ImageData(K, Q), pixels = new Uint32Array(image.data.buffer), by = 255 / (most - least);
+  const image = new ImageData(K, Q), pixels = new Uint32Array(image.data.buffer);
   for (let i = 0; i < pixels.length; i++) {
     const value = valueAt(i);
-    pixels[i] = blocked(i) || value !== value ? grey : table[Math.max(0, Math.min(255, Math.round((value - least) * by)))];
+    pixels[i] = blocked(i) || value !== value ? grey : table[Math.max(0, Math.min(255, Math.round(255 * placed(value, scene))))];
   }
   const small = new OffscreenCanvas(K, Q), pen = canvas.getContext("2d"), w = K * cell, h = Q * cell;
   small.getContext("2d").putImageData(image, 0, 0);
@@ -59,9 +66,12 @@ function stripes(pen, colour, dpr) {
 }
 
 /** From the true least to the true greatest value shown, with a mark at zero where it lies well inside. */
-function paintBar(bar, { signed, least, most, stops }, from, to, name) {
+function paintBar(bar, scene, from, to, name) {
+  const { signed, most, log, stops } = scene;
+  if (log) from = most / 10 ** DECADES;
   const shades = Array.from({ length: 17 }, (_, i) => {
-    const t = (from + (to - from) * i / 16 - least) / (most - least) * (stops.length - 1);
+    const value = log ? from * (to / from) ** (i / 16) : from + (to - from) * i / 16;
+    const t = placed(value, scene) * (stops.length - 1);
     const at = Math.max(0, Math.min(stops.length - 2, Math.floor(t)));
     return css(mix(stops[at], stops[at + 1], t - at));
   });
@@ -71,5 +81,5 @@ function paintBar(bar, { signed, least, most, stops }, from, to, name) {
   zero.style.left = `${100 * -from / (to - from)}%`;
   if (inside) strip.append(zero);
   bar.className = inside ? "bar signed" : "bar";
-  bar.replaceChildren(el("span", "name", name), el("span", "", digits(from, 2)), strip, el("span", "", digits(to, 2)));
+  bar.replaceChildren(el("span", "name", name), el("span", "", log ? `\u2264 ${from.toPrecision(1)}` : digits(from, 2)), strip, el("span", "", digits(to, 2)));
 }
