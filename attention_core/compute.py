@@ -114,12 +114,24 @@ def read(model: str, text: str, limit: int) -> Reading:
 
 
 def view(
-    model: str, text: str, limit: int, layer: int, head: int, unit: str, special: str, first: bool = True
+    model: str,
+    text: str,
+    limit: int,
+    layer: int,
+    head: int,
+    unit: str,
+    special: str,
+    first: bool = True,
+    scaled: bool = True,
+    temperature: float = 1.0,
+    mask: bool = True,
 ) -> "HeadView":
-    """Prepare one head of a text for showing. In the compute thread."""
+    """Prepare one head of a text for showing, with its own formula or a changed one. In the compute thread."""
+    from attention_core.formula import Formula
     from attention_core.views import view_head
 
-    return view_head(_seen(model, text, limit), layer, head, unit, special, first=first)
+    formula = Formula(scaled=scaled, temperature=temperature, without=() if mask else ("causal",))
+    return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first)
 
 
 def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
@@ -127,6 +139,20 @@ def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
     from attention_core.views import thumbnails
 
     return thumbnails(_seen(model, text, limit), layer)
+
+
+def archive(model: str, text: str, limit: int, layer: int, head: int) -> bytes:
+    """Return one head of a text as a NumPy archive. In the compute thread."""
+    from attention_core.export import head_npz
+
+    return head_npz(_seen(model, text, limit), layer, head)
+
+
+def lines(model: str, text: str, limit: int, layer: int, head: int, query: int, key: int) -> str:
+    """Return the Python that computes one weight of a text again. In the compute thread."""
+    from attention_core.export import as_python
+
+    return as_python(model, _seen(model, text, limit).text, layer, head, query, key)
 
 
 def _seen(model: str, text: str, limit: int) -> "Capture":

@@ -6,6 +6,7 @@ from ui import controls, link
 from ui.compute import head_view
 from ui.frame import frame
 from ui.show import heat, links, row, shape_line
+from ui.take_away import take_away
 from ui.text import heading, say
 
 frame("pages/sentence.py")
@@ -32,6 +33,7 @@ with right:
     heading("sentence.heat")
     heat(heads[head], show, view=view, log=first == "log")
 row(heads[head], view=view)
+take_away(model, text, layer, [head, *also], unit=unit, special=special, first=first, show=show)
 controls.reading_line(model, text)
 shape_line(heads[head])
 link.publish()

@@ -15,10 +15,28 @@ if TYPE_CHECKING:
 PRONOUNS = {"it", "he", "she", "they", "him", "her", "them", "그것", "그는", "그녀는"}
 LEAST = 0.01  # a line for less than a hundredth can't be seen
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00")  # Okabe-Ito
+Drawn = tuple[dict, dict[str, np.ndarray]]  # the words and the numbers of a component
 
 
 def links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None) -> None:
     """Draw who looks at whom, for one head or several (numbers from 0) over one another."""
+    token_links(*drawn_links(views, view=view, pinned=pinned), key=f"links-{view}")
+
+
+def heat(head: "HeadView", show: str, *, view: str, log: bool = False) -> None:
+    """Draw one head's raw scores, scaled scores or weights (words have weights only); ``log`` shows small weights."""
+    if show != "weights" and not len(head.raw):
+        note("show.words_have_weights")
+    heatmap(*drawn_heat(head, show, view=view, log=log), key=f"heat-{view}")
+
+
+def row(head: "HeadView", *, view: str) -> None:
+    """Write one query's row out in full: raw score, × factor, softmax, weight, and the sum."""
+    row_in_full(*drawn_row(head, view=view), key=f"row-{view}")
+
+
+def drawn_links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None) -> Drawn:
+    """Return what :func:`links` draws."""
     first = next(iter(views.values()))
     edges = [np.nonzero(v.weights >= LEAST) for v in views.values()]
     several = len(views) > 1
@@ -45,14 +63,12 @@ def links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None)
         "weight": np.concatenate([v.weights[at] for v, at in zip(views.values(), edges, strict=True)]),
         "head": np.concatenate([np.full(len(q), n) for n, (q, _) in enumerate(edges)]),
     }
-    token_links(meta, arrays, key=f"links-{view}")
+    return meta, arrays
 
 
-def heat(head: "HeadView", show: str, *, view: str, log: bool = False) -> None:
-    """Draw one head's raw scores, scaled scores or weights (words have weights only); ``log`` shows small weights."""
-    if show != "weights" and not len(head.raw):
-        note("show.words_have_weights")
-        show = "weights"
+def drawn_heat(head: "HeadView", show: str, *, view: str, log: bool = False) -> Drawn:
+    """Return what :func:`heat` draws."""
+    show = show if len(head.raw) else "weights"
     shown = {"weights": head.weights[None], "raw": head.raw, "scaled": head.raw * head.factor}[show][0]
     inside = shown[head.allowed] if head.allowed.any() else np.zeros(1)
     meta = _meta(head, view) | {
@@ -63,11 +79,11 @@ def heat(head: "HeadView", show: str, *, view: str, log: bool = False) -> None:
         "log": log,
         "words": words("heatmap") | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")},
     }
-    heatmap(meta, _arrays(head), key=f"heat-{view}")
+    return meta, _arrays(head)
 
 
-def row(head: "HeadView", *, view: str) -> None:
-    """Write one query's row out in full: raw score, × factor, softmax, weight, and the sum."""
+def drawn_row(head: "HeadView", *, view: str) -> Drawn:
+    """Return what :func:`row` writes."""
     meta = _meta(head, view) | {
         "default": focus(head)[0],
         "steps": [t(f"show.step_{name}") for name in head.step_names],
@@ -80,7 +96,7 @@ def row(head: "HeadView", *, view: str) -> None:
         arrays["sink"] = head.sink
     if len(head.steps):
         arrays["steps"] = head.steps
-    row_in_full(meta, arrays, key=f"row-{view}")
+    return meta, arrays
 
 
 def shape_line(head: "HeadView") -> None:

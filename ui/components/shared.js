@@ -2,6 +2,7 @@
 
 /** The bytes of payload.pack -> {meta, arrays}: typed views on the message itself, copied only where it is misaligned. */
 function unpack(data) {
+  if (data.arrays) return data;                      // unpacked already, in a file of its own (standalone.py)
   const bytes = data instanceof Uint8Array ? data : new Uint8Array(data), arrays = {};
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));

@@ -1,0 +1,93 @@
+"""What the sentence page gives away: the files' numbers are those on the page, whatever was typed."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+
+from pages.test_pages import SENTENCE, arrays, payload, view
+from ui.components.standalone import standalone
+from ui.show import drawn_heat
+from ui.take_away import _csv, _file_name, _parts
+
+HOSTILE = "=1+1 </script><b>x</b> $x$ 은행 💩"
+
+
+def opened(page):
+    page.session_state["take_away"] = True
+    return page.run()
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+@pytest.mark.parametrize(("unit", "special", "first"), [("token", "shown", "log"), ("word", "hidden", "hidden")])
+def test_it_opens_with_every_kind_of_file(open_page, lang, unit, special, first):
+    page = opened(open_page(SENTENCE, lang=lang, text=HOSTILE, unit=unit, special=special, first=first, also="2-3"))
+    assert not page.exception
+    assert len(page.get("download_button")) == 3
+    pictures = payload(page, "pictures")["pictures"]
+    assert [picture["file"] for picture in pictures] == [
+        "gaze-minilm-layer-6-head-12-map",
+        "gaze-minilm-layer-6-head-12-lines",
+    ]
+    assert all("<b>" not in picture["svg"] and "<script" not in picture["svg"] for picture in pictures)
+    assert "trace(layer=5, head=11)" in page.code[0].value
+
+
+def test_nothing_is_made_while_it_is_closed(open_page):
+    page = open_page(SENTENCE)
+    assert not page.get("download_button")
+    assert not page.code
+
+
+def test_the_lines_of_python_give_the_number_of_the_page(open_page, capsys):
+    page = opened(open_page(SENTENCE))
+    exec(compile(page.code[0].value, "notebook", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "it looks at cake" in printed
+    drawn = arrays(page, view(page, "heat")["view"].join(["heat-", ""]))
+    assert float(printed.split()[-1]) == pytest.approx(drawn["weights"][6, 4], abs=1e-6)
+
+
+def test_the_picture_shows_what_the_page_shows(open_page):
+    page = opened(open_page(SENTENCE, show="raw"))
+    drawn = arrays(page, "heat-minilm-token-shown")
+    svg = payload(page, "pictures")["pictures"][0]["svg"]
+    numbers = re.findall(r'text-anchor="middle"[^>]*>([^<]*)<', svg)
+    assert [float(n.replace("\u2212", "-")) for n in numbers] == pytest.approx(drawn["raw"].ravel(), abs=0.0051)
+
+
+def test_the_table_opens_in_a_spreadsheet():
+    from ui.compute import head_view
+
+    head = head_view("minilm", HOSTILE, 5, 11, "token", "shown")
+    table = _csv(head).decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert rows[0]["query"] == "[CLS]"
+    assert rows[len(head.keys)]["query"] == "'="
+    np.testing.assert_array_equal(np.float32([row["weight"] for row in rows]).reshape(head.weights.shape), head.weights)
+
+
+def test_one_file_is_under_three_megabytes_at_256_tokens():
+    from ui.compute import head_view
+
+    head = head_view("smollm2", "word " * 255, 3, 2, "token", "shown")
+    assert len(head.queries) == 256
+    page = standalone("t", "x", _parts({2: head}, 2, "weights", "shown"), lang="en")
+    assert len(page.encode()) < 3_000_000
+
+
+def test_user_text_is_only_text_in_the_file():
+    from ui.compute import head_view
+
+    head = head_view("minilm", HOSTILE, 5, 11, "token", "shown")
+    page = standalone(HOSTILE, HOSTILE, _parts({11: head}, 11, "weights", "shown"), lang="en")
+    assert "<b>x" not in page
+    assert page.count("</script>") == 1
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert drawn_heat(head, "weights", view="file")[0]["param"] == "query"
+
+
+def test_a_file_has_a_name_that_every_system_takes():
+    assert _file_name("a/b: c?.gguf", 0, 2) == "gaze-a-b-c-.gguf-layer-1-head-3"
