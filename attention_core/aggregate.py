@@ -121,18 +121,17 @@ def output_projection(module: nn.Module, name: str, width: int) -> Float[Tensor,
         LookupError: If there is none.
     """
     names = ("o_proj", "out_proj", "c_proj", "out_lin", "out", "o", "dense", "proj", "wo", "Wo")
-    here = module.get_submodule(name)
-    beside = module.get_submodule(name.rpartition(".")[0])  # BERT keeps it in the sibling "output"
-    for home, names_there in ((here, names), (getattr(beside, "output", None), names)):
-        for found in (getattr(home, known, None) for known in names_there):
-            weight = getattr(found, "weight", None)
-            if weight is None or weight.ndim != 2:
-                continue
-            matrix = (
-                weight.detach() if isinstance(found, nn.Linear) else weight.detach().mT
-            )  # GPT-2's Conv1D: (in, out)
-            if matrix.shape[1] == width:
-                return matrix
+    parts = dict(module.named_modules())
+    base = dict(getattr(module, "base_model", module).named_modules())  # load_model's text models are captured so
+    here, beside = ((parts if at in parts else base)[at] for at in (name, name.rpartition(".")[0]))
+    homes = (here, getattr(beside, "output", None))  # BERT keeps it in the sibling "output"
+    for found in (getattr(home, known, None) for home in homes for known in names):
+        weight = getattr(found, "weight", None)
+        if weight is None or weight.ndim != 2:
+            continue
+        matrix = weight.detach() if isinstance(found, nn.Linear) else weight.detach().mT  # GPT-2's is (in, out)
+        if matrix.shape[1] == width:
+            return matrix
     raise LookupError(f"no output projection of {width} inputs was found beside {name}")
 
 

@@ -1,0 +1,67 @@
+"""All heads as one map: several ways to add them up, beside the one head that is chosen."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from attention_core import compute
+from ui import controls, link
+from ui.compute import LIMIT, door, head_view, reading
+from ui.show import heat
+from ui.text import heading, note, say, t
+
+if TYPE_CHECKING:
+    from attention_core.views import HeadView
+
+WAYS = ("layer", "mean", "largest", "rollout", "flow", "norm")
+FLOW_LIMIT = 32
+
+
+@door
+def _map(model: str, text: str, way: str, layer: int, head: int, first: bool) -> "HeadView | None":
+    from attention_core import one_map as job
+
+    layers = {"layer": [layer], "norm": []}.get(way, range(reading(model, text).layers))
+    maps = [compute.run(job.layer_map, model, text, LIMIT, way, n) for n in layers]
+    if way == "flow":
+        maps = [compute.run(job.flow_row, maps, n) for n in range(len(maps[0]))]
+    try:
+        return compute.run(job.shown, model, text, LIMIT, way, maps, layer, head, first=first)
+    except LookupError:
+        return None
+
+
+def one_map(model: str, text: str, layer: int, head: int) -> None:
+    """Ask how all heads are to be one map, and draw it beside the chosen head (from 0)."""
+    heading("one_map.title")
+    with st.container(horizontal=True, gap="medium"):
+        way = link.restore("way", "mean", link.one_of(*WAYS))
+        st.segmented_control(
+            t("one_map.way"),
+            WAYS,
+            key="way",
+            format_func=lambda way: t(f"one_map.{way}"),
+            required=True,
+            width="content",
+        )
+        first = controls.first_choice()
+    tokens = len(reading(model, text).labels)
+    if way == "flow" and tokens > FLOW_LIMIT:
+        say("one_map.too_long", tokens=tokens, limit=FLOW_LIMIT)
+        way = "rollout"
+    say(f"one_map.{way}_means", layer=layer + 1, head=head + 1)
+    found = _map(model, text, way, layer, head, first != "hidden")
+    if found is None:
+        note("one_map.no_projection")
+    left, right = st.columns(2, gap="large")
+    view = f"one-{model}"
+    with left:
+        note("one_map.chosen", layer=layer + 1, head=head + 1)
+        plain = head_view(model, text, layer, head, "token", "shown", first != "hidden")
+        heat(plain, "weights", view=view, key=f"{view}-head", log=first == "log")
+    with right:
+        if found is not None:
+            note(f"one_map.{way}")
+            heat(found, "weights", view=view, key=f"{view}-all", log=first == "log")
+            if found.hidden.any():
+                note("show.hidden", share=f"{found.hidden.mean():.0%}")
