@@ -82,11 +82,16 @@ class Finding:
     hits: Float[Tensor, "L H"]
 
 
-def word_weights(seen: Capture) -> Float[Tensor, "N W V"]:
-    """Return the weights between words of every head of every layer, layer by layer; N heads in all, V = W words."""
+def word_weights(seen: Capture, layers: range | None = None) -> Float[Tensor, "N W V"]:
+    """Return the weights between words of every head, layer by layer; N heads in all, V = W words.
+
+    Args:
+        seen: The captured sentence.
+        layers: Which layers; by default all.
+    """
     mean, total = _grouping(seen)
     found = []
-    for layer in range(seen.layers):
+    for layer in layers or range(seen.layers):
         own = seen.layer(layer)
         weights = trace_attention(own.query, own.key, own.value, own.formula).weights
         found.append(mean @ weights.cpu() @ total)
@@ -242,13 +247,6 @@ def find_head(
     shuffled = float(largest[int(ONE_IN_TWENTY * (shuffles + 1)) - 1])  # of 99 the fifth largest
     beaten = int((largest >= weight).sum())
 
-    verdict: Verdict = "found"
-    if weight < CLEARLY * chance or weight <= shuffled or hit_rate < HALF:
-        verdict = "none"
-    elif weight < CLEARLY * average:
-        verdict = "everyone"
-    elif stepped is not None and weight < CLEARLY * stepped:
-        verdict = "distance"
     return Finding(
         layer=best // heads,
         head=best % heads,
@@ -261,10 +259,21 @@ def find_head(
         beaten=beaten,
         tried=len(weights),
         pairs=sum(len(s.keys) for s in sentences),
-        verdict=verdict,
+        verdict=judge(weight, hit_rate, average=average, chance=chance, shuffled=shuffled, stepped=stepped),
         weights=weights.reshape(-1, heads),
         hits=hits.reshape(-1, heads),
     )
+
+
+def judge(
+    weight: float, hit_rate: float, *, average: float, chance: float, shuffled: float, stepped: float | None
+) -> Verdict:
+    """Judge the best head by the rule of :func:`find_head`; the numbers are those of a :class:`Finding`."""
+    if weight < CLEARLY * chance or weight <= shuffled or hit_rate < HALF:
+        return "none"
+    if weight < CLEARLY * average:
+        return "everyone"
+    return "distance" if stepped is not None and weight < CLEARLY * stepped else "found"
 
 
 def _grouping(seen: Capture) -> tuple[Float[Tensor, "W Q"], Float[Tensor, "K V"]]:

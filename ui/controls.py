@@ -18,24 +18,24 @@ ONE_LINE = 240  # characters; a longer text, or one with line breaks, gets a box
 MOST_OVERLAID = 4
 
 
-def sentence_box() -> str:
+def sentence_box(key: str = "text", label: str = "", default: str = EXAMPLE) -> str:
     """Ask for a sentence. Blank text gets a hint, and the last sentence that was not blank is shown on."""
-    state = st.session_state
-    text = link.restore("text", EXAMPLE, str)
+    state, last, high = st.session_state, f"_last_{key}", f"_tall_{key}"
+    text = link.restore(key, default, str)
     # A box that changes under the fingers would lose the caret: it does so only for a paste, a link, another page.
-    leap = abs(len(text) - len(state.get("_last_text", ""))) > ONE_LINE // 4
-    tall = "\n" in text or (len(text) > ONE_LINE if leap else state.get("_tall", False))
-    if tall != state.get("_tall"):
-        state["text"], state["_tall"] = text, tall
+    leap = abs(len(text) - len(state.get(last, ""))) > ONE_LINE // 4
+    tall = "\n" in text or (len(text) > ONE_LINE if leap else state.get(high, False))
+    if tall != state.get(high):
+        state[key], state[high] = text, tall
     if tall:
-        st.text_area(t("controls.text"), key="text", height=120, placeholder=EXAMPLE)
+        st.text_area(label or t("controls.text"), key=key, height=120, placeholder=default)
     else:
-        st.text_input(t("controls.text"), key="text", live="300ms", placeholder=EXAMPLE)
+        st.text_input(label or t("controls.text"), key=key, live="300ms", placeholder=default)
     if text.strip():
-        state["_last_text"] = text
+        state[last] = text
         return text
     note("controls.blank")
-    return state.get("_last_text", EXAMPLE)
+    return state.get(last, default)
 
 
 def model_choice() -> str:

@@ -15,6 +15,8 @@ class PageInfo(NamedTuple):
 PAGES = (
     PageInfo("app.py", "home", "look", ":material/visibility:"),
     PageInfo("pages/sentence.py", "sentence", "look", ":material/linear_scale:"),
+    PageInfo("pages/compare.py", "compare", "look", ":material/compare:"),
+    PageInfo("pages/find_head.py", "find_head", "look", ":material/search:"),
     PageInfo("pages/step_by_step.py", "step_by_step", "learn", ":material/stairs:"),
     PageInfo("pages/many_heads.py", "many_heads", "learn", ":material/hub:"),
     PageInfo("pages/scaling.py", "scaling", "learn", ":material/straighten:"),

@@ -1,5 +1,7 @@
 """All heads as one map, as the pages ask for it, and what they say of it."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from attention_core import aggregate, compute, one_map
 TEXT = "I ate the cake and it was delicious"
 
 
-def asked(model, way, layer=5, head=11, first=True, text=TEXT):
+def asked(model, way, layer=5, head=2, first=True, text=TEXT):
     layers = {"layer": [layer], "norm": []}.get(way, range(compute.run(compute.read, model, text, 64).layers))
     maps = [compute.run(one_map.layer_map, model, text, 64, way, n) for n in layers]
     if way == "flow":
@@ -45,7 +47,7 @@ def test_each_way_is_the_core_s():
     }
     for way, weights in wanted.items():
         np.testing.assert_allclose(asked("minilm", way).weights, weights, atol=1e-6)
-    lengths = aggregate.value_norms(seen, compute.run(compute._model, "minilm").module, 5, 11)
+    lengths = aggregate.value_norms(seen, compute.run(compute._model, "minilm").module, 5, 2)
     np.testing.assert_allclose(asked("minilm", "norm").weights, lengths / lengths.sum(-1, keepdim=True), atol=1e-6)
 
 
@@ -55,7 +57,7 @@ def test_rows_of_a_rollout_become_more_alike_with_every_layer(model):
     _, maps = means(model)
     half = maps.shape[-1] // 2
     spread = [aggregate.rollout(maps[:n])[half:].std(dim=0).sum() for n in range(1, len(maps) + 1)]
-    assert all(after < before for before, after in zip(spread, spread[1:], strict=False))
+    assert all(after < before for before, after in itertools.pairwise(spread))
 
 
 def test_an_unknown_way_is_refused():
