@@ -161,14 +161,7 @@ def world_controls() -> World:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         kind = link.restore("dk_world", "random", link.one_of("random", "hand"))
         _segments("dk_world", ("random", "hand"), on_change=_by_hand)
-        temperature = link.restore("dk_temperature", "1", _among(map(_short, TEMPERATURES)))
-        st.select_slider(
-            t("scaling.temperature"),
-            [_short(x) for x in TEMPERATURES],
-            key="dk_temperature",
-            width=220,
-            help=t("scaling.temperature_help"),
-        )
+        heat = _power("dk_temperature", "temperature", TEMPERATURES, "1", 220)
         if kind == "hand":
             hand = _hand_scores()
         else:
@@ -176,7 +169,6 @@ def world_controls() -> World:
             st.slider(t("scaling.keys"), FEWEST, MOST, key="dk_keys", width=180)
         seed = link.restore("dk_seed", SEED, link.whole(1, MOST_SEED))
         st.number_input(t("scaling.seed"), 1, MOST_SEED, step=1, key="dk_seed", width=130)
-    heat = _exact(temperature)
     return World(hand, size, len(hand), heat, seed) if kind == "hand" else World((), size, keys, heat, seed)
 
 
@@ -238,24 +230,15 @@ def head_controls() -> Head:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         kind = link.restore("real_factor", "off", link.one_of("on", "off", "other"))
         _segments("real_factor", ("on", "off", "other"))
-        times = link.restore("real_times", "2", _among(map(_short, TIMES))) if kind == "other" else "1"
-        if kind == "other":
-            st.select_slider(t("scaling.times"), [_short(x) for x in TIMES], key="real_times", width=220)
-        heat = link.restore("real_temperature", "1", _among(map(_short, TEMPERATURES)))
-        st.select_slider(
-            t("scaling.real_temperature"),
-            [_short(x) for x in TEMPERATURES],
-            key="real_temperature",
-            width=290,
-            help=t("scaling.real_temperature_help"),
-        )
+        times = _power("real_times", "times", TIMES, "2", 220) if kind == "other" else 1.0
+        heat = _power("real_temperature", "real_temperature", TEMPERATURES, "1", 290)
         first = focus(head_view(model, text, layer, head, "token", "shown"))[0] + 1
         query = link.restore("real_row", first, link.whole(1, len(labels))) - 1
         if len(labels) > 1:
             st.slider(
                 t("scaling.query", word=plain(labels[query].strip("·"))), 1, len(labels), key="real_row", width=240
             )
-    return Head(model, text, layer, head, query, kind, _exact(times), _exact(heat))
+    return Head(model, text, layer, head, query, kind, times, heat)
 
 
 def head_row(head: Head) -> None:
@@ -490,6 +473,15 @@ def _segments(key: str, ids: tuple, name: Callable[[object], str] | None = None,
         width="content",
         **change,
     )
+
+
+def _power(key: str, name: str, choices: Iterable[float], default: str, width: int) -> float:
+    """Ask for a power of √2, written as people read it; so it stands in the link, too."""
+    shorts = [_short(x) for x in choices]
+    chosen = link.restore(key, default, _among(shorts))
+    about = t(f"scaling.{name}_help") if f"{name}_help" in words("scaling") else None
+    st.select_slider(t(f"scaling.{name}"), shorts, key=key, width=width, help=about)
+    return _exact(chosen)
 
 
 def _among(choices: Iterable[V]) -> Callable[[str], V]:
