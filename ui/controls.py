@@ -35,6 +35,7 @@ def sentence_box(key: str = "text", label: str = "", default: str = EXAMPLE) -> 
         state[last] = text
         return text
     note("controls.blank")
+    link.keep(key, state.get(last, default))
     return state.get(last, default)
 
 

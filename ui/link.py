@@ -76,6 +76,18 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
     return value
 
 
+def pinned(queries: int) -> int | None:
+    """Return the query, of so many, that the link pins; components in the browser write it there."""
+    said = st.query_params.get("query", "")
+    if said.isdecimal() and int(said) < queries:
+        return int(said)
+    if said:
+        if st.session_state[MOVED]:
+            tell("link.unknown", key="query", value=said[:40])
+        st.query_params.pop("query")
+    return None
+
+
 def tell(key: str, /, **values: object) -> None:
     """Remark on the link, at the top of the page, where it moves no control."""
     place = st.session_state[NOTES]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from ui import link
 from ui.components import heatmap, row_in_full, token_links
 from ui.text import note, plain, t, words
 
@@ -46,7 +47,7 @@ def drawn_links(views: "dict[int, HeadView]", *, view: str, pinned: int | None =
     meta = {
         "view": view,
         "param": "query",
-        "pinned": _pin(first) if pinned is None else pinned,
+        "pinned": link.pinned(len(first.queries)) if pinned is None else pinned,
         "queries": first.queries,
         "keys": first.keys,
         "muted_queries": first.special_queries,
@@ -156,16 +157,11 @@ def _left_out(head: "HeadView") -> int:
     return len(head.queries) - len(head.keys)
 
 
-def _pin(head: "HeadView") -> int | None:
-    said = st.query_params.get("query", "")
-    return int(said) if said.isdecimal() and int(said) < len(head.queries) else None
-
-
 def _meta(head: "HeadView", view: str) -> dict:
     return {
         "view": view,
         "param": "query",
-        "pinned": _pin(head),
+        "pinned": link.pinned(len(head.queries)),
         "queries": head.queries,
         "keys": head.keys,
         "factor": head.factor if len(head.raw) else None,

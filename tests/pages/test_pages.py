@@ -140,6 +140,7 @@ def test_a_link_comes_back_identical(open_page):
         "also": "2-9",
         "unit": "word",
         "special": "hidden",
+        "first": "log",
         "show": "scaled",
         "query": "3",
         "present": "yes",
@@ -185,6 +186,27 @@ def test_what_does_not_exist_gets_the_default_and_a_note(open_page, bad, default
         assert "does not exist" in captions(page) or "damaged" in captions(page)
 
 
+def test_a_pin_that_does_not_exist_is_said_and_dropped(open_page):
+    page = open_page(SENTENCE, lang="en", query="99")
+    assert "query" in captions(page)
+    assert "99" in captions(page)
+    assert "query" not in link(page)
+    assert link(open_page(SENTENCE, lang="en", query="3"))["query"] == "3"
+
+
+def test_the_first_token_in_log_colours_and_hidden(open_page):
+    page = open_page(SENTENCE, lang="en", model="smollm2")
+    whole = arrays(page, "heat-smollm2-token-shown")["weights"]
+    page.segmented_control(key="first").set_value("log").run()
+    assert view(page, "heat")["log"]
+    np.testing.assert_array_equal(arrays(page, "heat-smollm2-token-shown")["weights"], whole)
+    page.segmented_control(key="first").set_value("hidden").run()
+    assert view(page, "heat")["keys"] == view(page, "heat")["queries"][1:]
+    assert view(page, "links")["key_titles"] == view(page, "links")["titles"][1:]
+    np.testing.assert_array_equal(arrays(page, "heat-smollm2-token-shown")["weights"], whole[:, 1:])
+    assert f"{whole[:, 0].mean():.0%} of the weight is hidden" in captions(page).replace("\\", "")
+
+
 def test_blank_text_keeps_the_last_picture(open_page):
     page = open_page(SENTENCE, lang="en", text="hello world")
     for blank in ("", "   "):
@@ -192,6 +214,7 @@ def test_blank_text_keeps_the_last_picture(open_page):
         assert not page.exception
         assert "nothing to read" in captions(page)
         assert "hello" in view(page, "heat")["queries"]
+        assert link(page)["text"] == "hello world"  # the link says what is shown
 
 
 @pytest.mark.parametrize("model", ["minilm", "smollm2"])

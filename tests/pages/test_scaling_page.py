@@ -95,6 +95,16 @@ def test_what_is_no_score_keeps_the_last_picture(open_page, bad):
     assert not page.exception
     assert "Raw scores are 2 to 16 numbers" in said(page)
     assert values(chart(page, "dk-spread")["data"][1], "x") == pytest.approx([3, 1, 2])
+    assert link(page)["dk_scores"] == "3 1 2"
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [("16,8,0,-8", [16, 8, 0, -8]), ("16, 8; \u22128", [16, 8, -8]), ("1,5 2,5", [1.5, 2.5]), ("1.5  2", [1.5, 2])],
+)
+def test_scores_as_people_write_them(open_page, typed, read):
+    page = open_page(PAGE, lang="en", dk_world="hand", dk_scores=typed)
+    assert values(chart(page, "dk-spread")["data"][1], "x") == pytest.approx(read)
 
 
 def test_real_head_off_on_and_other(open_page):

@@ -108,6 +108,7 @@ def test_empty_search_keeps_the_last_picture(open_page):
         assert not page.exception
         assert "search box is empty" in captions(page)
         assert films(page)[0] == before
+        assert link(page)["q"] == "a wedding"
 
 
 @pytest.mark.parametrize("text", ["robot " * 834, "로봇 " * 1667])

@@ -1,5 +1,6 @@
 """The page "Many heads": the small world of made-up heads, and the real heads that the core finds."""
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -121,16 +122,17 @@ def editor(made: "tuple[World, int]") -> None:
             state["_grids"] = state.get("_grids", 0) + 1
         _, shown, key = state["_grid"]
         rows = here.words if which == "x" else range(1, len(shown) + 1)
-        limits = {"min_value": -LARGEST_NUMBER, "max_value": LARGEST_NUMBER, "required": True, "format": "%.3f"}
         names = [str(n + 1) for n in range(shown.shape[1])]
         st.data_editor(
-            {" ": [str(row) for row in rows]} | {name: shown[:, n] for n, name in enumerate(names)},
+            # As texts: a column of numbers lets nobody type an e, and makes 130 of 1e30 without a word.
+            {" ": [str(row) for row in rows]}
+            | {name: [f"{x:.3f}" for x in shown[:, n]] for n, name in enumerate(names)},
             key=key,
             disabled=[" "],
             hide_index=True,
             height=min(38 + 35 * len(shown), 360),
             column_config={" ": st.column_config.TextColumn(t("many_heads.edit_row"))}
-            | {name: st.column_config.NumberColumn(**limits) for name in names},
+            | {name: st.column_config.TextColumn(alignment="right", max_chars=20) for name in names},
             on_change=_edit,
             args=(key, which, head - 1),
         )
@@ -451,7 +453,7 @@ def _edit(key: str, matrix: str, head: int) -> None:
     parts = _parts(state["world_edits"])
     for row, cells in state[key]["edited_rows"].items():
         for column, value in cells.items():
-            parts[matrix, head, int(row), int(column) - 1] = float("nan") if value is None else value
+            parts[matrix, head, int(row), int(column) - 1] = _number(value)
     try:
         state["world_edits"] = _written("~".join(f"{m}.{h}.{r}.{c}_{v}" for (m, h, r, c), v in parts.items()))
     except ValueError:
@@ -459,6 +461,13 @@ def _edit(key: str, matrix: str, head: int) -> None:
         state["_renewed"] = state.get("_renewed", 0) + 1  # the grid shows the last valid numbers again
     else:
         state["_typed"] = state["world_edits"]
+
+
+def _number(typed: object) -> float:
+    try:
+        return float(str(typed).strip().replace("−", "-").replace(",", "."))
+    except ValueError:
+        return math.nan  # refused like any other number that is none
 
 
 def _undo() -> None:

@@ -444,17 +444,25 @@ def _asked(world: World) -> "Row":
 
 def _hand_scores() -> tuple[float, ...]:
     """Ask for scores; what is no list of numbers gets a note, and the last that was one is shown on."""
-    text = link.restore("dk_scores", " ".join(f"{x:g}" for x in HAND), str)
-    st.text_input(t("scaling.scores"), key="dk_scores", live="300ms", width=260, help=t("scaling.scores_help"))
+    text = link.restore("dk_scores", _listed(HAND), str)
+    st.text_input(t("scaling.scores"), key="dk_scores", live="300ms", width=200, help=t("scaling.scores_help"))
     try:
-        found = tuple(float(part.replace("−", "-")) for part in re.split(r"[\s,;]+", text.strip()))
+        apart = r"[\s;]+|,(?=\s)" if re.search(r"[\s;]", text.strip()) else ","  # 1,5 2,5 are two numbers, 1,5,2 three
+        parts = [part for part in re.split(apart, text.strip()) if part]
+        found = tuple(float(part.replace("−", "-").replace(",", ".")) for part in parts)
         if not FEWEST <= len(found) <= MOST or not all(abs(x) <= LARGEST for x in found):
             raise ValueError(text)
     except ValueError:
         link.tell("scaling.no_scores", fewest=FEWEST, most=MOST, largest=f"{LARGEST:,.0f}")
-        return st.session_state.get("_hand", HAND)
+        found = st.session_state.get("_hand", HAND)
+        link.keep("dk_scores", _listed(found))
+        return found
     st.session_state["_hand"] = found
     return found
+
+
+def _listed(scores: tuple[float, ...]) -> str:
+    return " ".join(f"{x:g}" for x in scores)
 
 
 def _by_hand() -> None:

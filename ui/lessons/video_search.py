@@ -15,7 +15,6 @@ from ui.text import language, note, plain, say, t, words
 
 if TYPE_CHECKING:
     from attention_core.labs.video_search import Found
-    from attention_core.views import HeadView
 
 MODEL = "minilm"
 LIMIT = 300  # characters of a query
@@ -37,7 +36,9 @@ def query_box() -> str:
             st.button(plain(text), key=f"ask_{number}", type="tertiary", on_click=_ask, args=(text,))
     if not query.strip():
         note("video_search.blank")
-        return state.get("_last_query", t("video_search.example"))
+        query = state.get("_last_query", t("video_search.example"))
+        link.keep("q", query)
+        return query
     if len(query) > LIMIT:
         st.warning(t("video_search.cut", typed=len(query), limit=LIMIT))
         query = query[:LIMIT]
@@ -158,7 +159,7 @@ def bridge(text: str) -> None:
     meta = {
         "view": "words",
         "param": "query",
-        "pinned": _pinned(view),
+        "pinned": link.pinned(len(view.queries)),
         "default": focus(view)[0],
         "queries": view.queries,
         "keys": view.keys,
@@ -223,11 +224,6 @@ def _temperature(said: str) -> float:
     if not COLDEST <= value <= WARMEST:
         raise ValueError(said)
     return value
-
-
-def _pinned(view: "HeadView") -> int | None:
-    said = st.query_params.get("query", "")
-    return int(said) if said.isdecimal() and int(said) < len(view.queries) else None
 
 
 def _ask(text: str) -> None:

@@ -10,11 +10,13 @@ function named(name) {
   const parts = name.split(/(_[A-Za-z]\u1d40?)/);
   return parts.map(part => part.startsWith("_") ? el("sub", "", part.slice(1)) : part);
 }
+/** A word of any length as a name: its beginning. */
+const brief = text => String(text).length > 28 ? `${String(text).slice(0, 27)}…` : String(text);
 /** A text with {places}, filled with labels that keep their own direction. */
 function filled(text, places) {
-  return text.split(/(\{[a-z]+\})/).flatMap(part => part.startsWith("{") ? [label(String(places[part.slice(1, -1)] ?? ""))] : named(part));
+  return text.split(/(\{[a-z]+\})/).flatMap(part => part.startsWith("{") ? [label(brief(places[part.slice(1, -1)] ?? ""))] : named(part));
 }
-const term = (text, caption) => el("span", "term", el("span", "", text), el("small", "", ...(caption ? [label(caption)] : ["\u00a0"])));
+const term = (text, caption) => el("span", "term", el("span", "", text), el("small", "", ...(caption ? [label(brief(caption))] : ["\u00a0"])));
 const between = (list, mark) => list.flatMap((item, i) => i ? [mark(), item] : [item]);
 const plus = () => el("span", "", "+");
 

@@ -274,11 +274,16 @@ function paintMatrix(canvas, { R, C, w, h, scale, look, signed, valueAt }) {
   if (w >= 12) for (let c = 1; c < C; c++) pen.fillRect(c * w - 0.5, 0, 1, R * h);
   if (h >= 12) for (let r = 1; r < R; r++) pen.fillRect(0, r * h - 0.5, C * w, 1);
   if (w < 24 || h < 16) return;
-  pen.font = `${Math.min(13.5, w / 2.35) * (w > 30 ? scale : 1)}px ${look.font}`;
   pen.textAlign = "center"; pen.textBaseline = "middle";
   const room = text => pen.measureText(text).width <= w - 3, usual = i => Math.abs(valueAt(i)) < 1000;
-  const places = [2, 1].find(n => pixels.every((_, i) => !usual(i) || room(digits(valueAt(i), n))));
-  if (places === undefined) return;                  // the same decimals everywhere, or no numbers
+  const usualSize = Math.min(13.5, w / 2.35), sizes = [...new Set([usualSize * (w > 30 ? scale : 1), usualSize, 0.85 * usualSize])];
+  const fits = (size, n) => {
+    pen.font = `${size}px ${look.font}`;
+    return pixels.every((_, i) => !usual(i) || room(digits(valueAt(i), n)));
+  };
+  // The same decimals everywhere, or no numbers; rather two small ones than a large one.
+  const places = [2, 1].find(n => sizes.some(size => fits(size, n)));
+  if (places === undefined) return;
   for (let i = 0; i < pixels.length; i++) {
     const value = valueAt(i), power = value.toExponential(0).replace("e+", "e").replace("-", "\u2212");
     const text = usual(i) ? digits(value, places) : [digits(value, 0), power].find(text => text.length < 8 && room(text));
