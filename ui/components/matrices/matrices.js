@@ -90,19 +90,20 @@ export default function ({ data, parentElement, setTriggerValue }) {
     foot.replaceChildren(...(abreast ? [corner, sum] : [sum]));
     foot.className = `foot ${abreast && !stack ? "wide" : ""}`;
 
-    // Column names: upright where they fit a cell, slanted where they don't; matrices side by side agree on the height.
+    // Column names: upright where they fit a cell, slanted where they don't (on a phone, where there is no room beyond, steep); matrices side by side agree on the height.
     const heads = list.map(({ columns }, m) => {
       if (!columns.length) return { high: 4 };
       const parts = columns.flatMap(name => name.split(" ")), slanted = widest(parts, 13 * scale, root) > cells[m][0] - 1;
       const lines = Math.max(...columns.map(name => name.split(" ").length > 1 && widest([name], 13 * scale, root) > cells[m][0] - 1 ? 2 : 1));
-      return { slanted, high: slanted ? Math.min(92 * scale, widest(columns, 13 * scale, root)) * 0.62 + 16 * scale : lines * 15 * scale + 6 };
+      const long = Math.min(92 * scale, widest(columns, 13 * scale, root));
+      return { slanted, high: !slanted ? lines * 15 * scale + 6 : stack ? long + 10 : long * 0.62 + 16 * scale };
     });
     const level = product ? Math.max(heads[0].high, heads[2].high) : Math.max(...heads.map(({ high }) => high));
     blocks.forEach((block, m) => {
       const [R, C] = sizes[m], [w, h] = cells[m], { rows, columns } = list[m], beside = product && !stack && m > 0 ? right : abreast && !stack && m === 2 ? 0 : arrowed && !stack && m ? 0 : names[m];
       const high = stack || (product && m === 1) ? heads[m].high : level;
       Object.assign(block.columns.style, { height: high + "px", width: C * w + "px" });
-      block.columns.className = `columns ${heads[m].slanted ? "slanted" : ""}`;
+      block.columns.className = `columns ${heads[m].slanted ? "slanted" : ""} ${stack ? "steep" : ""}`;
       block.columns.style.setProperty("--cell", w + "px");
       Object.assign(block.rows.style, { width: beside + "px", height: R * h + "px" });
       Object.assign(block.plot.style, { width: C * w + "px", height: R * h + "px" });
@@ -112,7 +113,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
         return tag;
       });
       block.rowTags = beside ? tags(rows, "top", h, 0.5) : [];
-      block.columnTags = tags(columns, "left", w, heads[m].slanted ? 0.62 : 0.5);
+      block.columnTags = tags(columns, "left", w, heads[m].slanted && !stack ? 0.62 : 0.5);
       block.rows.replaceChildren(...block.rowTags); block.columns.replaceChildren(...block.columnTags);
       if (kind === "softmax" && m === last) {
         const sums = rows.map((_, r) => { let s = 0; for (let c = 0; c < C; c++) s += value(m, r, c); return `\u03a3 ${digits(s, 2)}`; });
