@@ -23,9 +23,12 @@ R = TypeVar("R")
 LIMIT = max(3, int(positive("GAZE_MAX_TOKENS", 512)))
 
 
-def door(job: Callable[P, R]) -> Callable[P, R]:
-    """Let a page ask for a job: computed once for everyone, and what goes wrong is said, not raised."""
-    shared = st.cache_resource(max_entries=512, show_spinner=False)(job)
+def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
+    """Let a page ask for a job: computed once for everyone, and what goes wrong is said, not raised.
+
+    Of the results, ``most`` are kept.
+    """
+    shared = st.cache_resource(max_entries=most, show_spinner=False)(job)
 
     def ask(*args: P.args, **kwargs: P.kwargs) -> R:
         try:

@@ -70,6 +70,7 @@ def overlay_choice(model: str, text: str) -> list[int]:
     """Ask for heads to lay over the chosen one; counted from 0."""
     heads = reading(model, text).heads
     also = link.restore("also", [], link.some_of(1, heads, MOST_OVERLAID))
+    link.remind("also")
     with st.popover(t("controls.also"), help=t("controls.also_help")):
         st.pills(t("controls.also"), range(1, heads + 1), key="also", selection_mode="multi")
     return [n - 1 for n in also]

@@ -76,6 +76,13 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
     return value
 
 
+def remind(*keys: str) -> None:
+    """Give controls inside a popover their values again: the browser makes them only when it opens, long after."""
+    for key in keys:
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+
+
 def pinned(queries: int) -> int | None:
     """Return the query, of so many, that the link pins; components in the browser write it there."""
     said = st.query_params.get("query", "")

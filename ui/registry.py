@@ -15,6 +15,7 @@ class PageInfo(NamedTuple):
 PAGES = (
     PageInfo("app.py", "home", "look", ":material/visibility:"),
     PageInfo("pages/sentence.py", "sentence", "look", ":material/linear_scale:"),
+    PageInfo("pages/all_heads.py", "all_heads", "look", ":material/grid_view:"),
     PageInfo("pages/compare.py", "compare", "look", ":material/compare:"),
     PageInfo("pages/find_head.py", "find_head", "look", ":material/search:"),
     PageInfo("pages/step_by_step.py", "step_by_step", "learn", ":material/stairs:"),

@@ -39,15 +39,17 @@ def row(head: "HeadView", *, view: str) -> None:
     row_in_full(*drawn_row(head, view=view), key=f"row-{view}")
 
 
-def drawn_links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None) -> Drawn:
-    """Return what :func:`links` draws."""
+def drawn_links(
+    views: "dict[int, HeadView]", *, view: str, pinned: int | None = None, param: str | None = "query"
+) -> Drawn:
+    """Return what :func:`links` draws; without ``param`` its pin is no part of the link."""
     first = next(iter(views.values()))
     edges = [np.nonzero(v.weights >= LEAST) for v in views.values()]
     several = len(views) > 1
     meta = {
         "view": view,
-        "param": "query",
-        "pinned": link.pinned(len(first.queries)) if pinned is None else pinned,
+        "param": param,
+        "pinned": link.pinned(len(first.queries)) if pinned is None and param else pinned,
         "queries": first.queries,
         "keys": first.keys,
         "muted_queries": first.special_queries,
@@ -70,12 +72,12 @@ def drawn_links(views: "dict[int, HeadView]", *, view: str, pinned: int | None =
     return meta, arrays
 
 
-def drawn_heat(head: "HeadView", show: str, *, view: str, log: bool = False) -> Drawn:
-    """Return what :func:`heat` draws."""
+def drawn_heat(head: "HeadView", show: str, *, view: str, log: bool = False, param: str | None = "query") -> Drawn:
+    """Return what :func:`heat` draws; without ``param`` its pin is no part of the link."""
     show = show if len(head.raw) else "weights"
     shown = {"weights": head.weights[None], "raw": head.raw, "scaled": head.raw * head.factor}[show][0]
     inside = shown[head.allowed] if head.allowed.any() else np.zeros(1)
-    meta = _meta(head, view) | {
+    meta = _meta(head, view, param) | {
         "show": show,
         "extra": bool(head.step_names),
         "lo": float(inside.min()),
@@ -157,11 +159,11 @@ def _left_out(head: "HeadView") -> int:
     return len(head.queries) - len(head.keys)
 
 
-def _meta(head: "HeadView", view: str) -> dict:
+def _meta(head: "HeadView", view: str, param: str | None = "query") -> dict:
     return {
         "view": view,
-        "param": "query",
-        "pinned": link.pinned(len(head.queries)),
+        "param": param,
+        "pinned": link.pinned(len(head.queries)) if param else None,
         "queries": head.queries,
         "keys": head.keys,
         "factor": head.factor if len(head.raw) else None,

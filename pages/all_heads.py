@@ -1,0 +1,34 @@
+"""All heads: every head of a model on one wall, with what it does; one of them large beside it."""
+
+import streamlit as st
+
+from ui import controls, link
+from ui.compute import head_view
+from ui.explorer import all_heads as explorer
+from ui.frame import frame
+from ui.lesson import numbers
+from ui.show import heat, links
+from ui.text import heading, say
+
+frame("pages/all_heads.py")
+say("all_heads.intro")
+text = controls.sentence_box()
+with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+    model = controls.model_choice()
+    seen = explorer.all_heads(model, text)
+    order = explorer.order_choice()
+    shown = explorer.shown_choice(seen, order)
+controls.token_count(model, text)
+
+left, right = st.columns([3, 2], gap="large")
+with left:
+    layer, head = explorer.wall(model, seen, shown)
+    explorer.definitions()
+view = head_view(model, text, layer, head, "token", "shown")
+with right:
+    explorer.about(model, text, seen, layer, head)
+    heat(view, "weights", view=f"{model}-wall")
+heading("sentence.links")
+links({head: view}, view=f"{model}-wall")
+numbers(lambda: explorer.tables(seen), file="gaze-all-heads")
+link.publish()

@@ -1,0 +1,328 @@
+"""The page "Compare", as a reader drives it."""
+
+import numpy as np
+import pytest
+
+from attention_core import compute
+from attention_core.distance import HeadMap, align, row_distances
+from pages.test_pages import arrays, captions, link, own_models, payload  # noqa: F401 - a fixture
+from trigger import fire
+from ui.controls import EXAMPLE
+from ui.explorer.compare import BANK, NEAREST
+
+PAGE = "pages/compare.py"
+
+
+def said(page):
+    """Return all that is written, as it reads."""
+    return " ".join(m.value for m in [*page.markdown, *page.caption]).replace("\\", "")
+
+
+def drawn(page):
+    return {e.key for e in page.get("bidi_component")}
+
+
+def queries(page, letter):
+    return payload(page, f"links-{letter}")["queries"]
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_opens_with_one_head_on_two_sentences(open_page, lang):
+    page = open_page(PAGE, lang=lang, text=BANK[0])
+    assert not page.exception
+    assert (queries(page, "a")[5], queries(page, "b")[5]) == ("money", "river")
+    assert (link(page)["layer"], link(page)["head"]) == (link(page)["layer_b"], link(page)["head_b"]) == ("6", "12")
+    shown = payload(page, "difference")
+    assert shown["queries"] == ["[CLS]", "the", "bank", "and ∣ of", "the", "money ∣ river", "[SEP]"]
+    rows = payload(page, "pairs")["rows"]
+    assert [row["same"] for row in rows] == [True, True, True, False, True, False, True]
+    words = payload(page, "map")["words"]
+    assert any("가" <= c <= "힣" for c in words["hint"]) == (lang == "ko")
+
+
+def test_the_numbers_are_the_core_s(open_page):
+    page = open_page(PAGE, lang="en", text=BANK[0], special="hidden")
+    views = [compute.run(compute.view, "minilm", text, 512, 5, 11, "token", "hidden") for text in BANK]
+    sent = arrays(page, "difference")
+    np.testing.assert_allclose(sent["raw"], views[0].weights - views[1].weights, atol=1e-6)
+    np.testing.assert_array_equal(sent["final"], views[0].weights)
+    np.testing.assert_array_equal(sent["weights"], views[1].weights)
+    slots = [align(a, b) for a, b in zip(*((v.queries, v.keys) for v in views), strict=True)]
+    expected = row_distances(views[0].weights, views[1].weights, *slots)
+    np.testing.assert_allclose([row["value"] for row in payload(page, "pairs")["rows"]], expected)
+    assert f"**{expected.mean():.2f}**" in said(page)
+    assert f"**{expected.max():.2f}**, is at “{views[0].queries[expected.argmax()]}”" in said(page)
+
+
+def test_orange_is_where_the_first_gives_more(open_page):
+    page = open_page(PAGE, lang="en", text=BANK[0])
+    sent, shown = arrays(page, "difference"), payload(page, "difference")
+    place = np.unravel_index(np.nanargmax(sent["raw"]), sent["raw"].shape)
+    assert sent["final"][place] > sent["weights"][place]
+    assert shown["hi"] == pytest.approx(np.nanmax(sent["raw"]))
+    assert shown["lo"] == pytest.approx(np.nanmin(sent["raw"]))
+    assert (shown["show"], shown["factor"]) == ("raw", None)
+    assert shown["words"]["raw"] == "weight in A − weight in B"
+
+
+def test_comes_along_from_another_page(open_page):
+    page = open_page("pages/sentence.py", lang="en", text="hello it", layer="3", head="5")
+    page.switch_page(PAGE).run()
+    assert "hello" in queries(page, "a") and "hello" in queries(page, "b")
+    assert (link(page)["layer"], link(page)["head"]) == ("3", "5")
+    assert (link(page)["layer_b"], link(page)["head_b"]) == ("3", "6")  # another head of the same sentence
+    page.switch_page("pages/sentence.py").run()
+    assert link(page)["head"] == "5"
+    assert "text_b" not in link(page)
+
+
+@pytest.mark.parametrize("name", ["sentences", "heads", "models"])
+def test_presets(open_page, name):
+    page = open_page(PAGE, lang="en", text="something else", scaled_b="no", compare_panes="3")
+    page.button(key=f"compare_{name}").click().run()
+    assert not page.exception
+    now = link(page)
+    assert now["compare_panes"] == "2"
+    assert now["scaled_b"] == "yes"
+    assert now["text"] == (BANK[0] if name == "sentences" else EXAMPLE)
+    assert now["text_b"] == (BANK[1] if name == "sentences" else EXAMPLE)
+    best = {"sentences": ("6", "12"), "heads": ("4", "2"), "models": ("26", "3")}
+    assert (now["layer_b"], now["head_b"]) == best[name]
+    assert now["model_b"] == ("smollm2" if name == "models" else "minilm")
+    assert "difference" in drawn(page)  # also between two models: words, without special tokens
+    assert queries(page, "a") == queries(page, "b") or name == "sentences"
+
+
+def test_every_pane_has_controls_of_its_own(open_page):
+    page = open_page(PAGE, lang="en", compare_panes="4", text="the cat sat", text_c="one two three four", layer_d="2")
+    assert not page.exception
+    assert {f"links-{letter}" for letter in "abcd"} <= drawn(page)
+    assert queries(page, "c")[1] == "one"
+    before = arrays(page, "heat-d")["weights"]
+    page = fire(page, "heads_d", "picked", 6)
+    assert link(page)["head_d"] == "7"
+    assert payload(page, "heads_d")["chosen"] == 6
+    assert not np.allclose(arrays(page, "heat-d")["weights"], before)
+    page = fire(page, "heads_a", "picked", 2)
+    assert link(page)["head"] == "3"
+    page.slider(key="layer_b").set_value(1).run()
+    assert link(page)["layer_b"] == "1"
+    page.text_input(key="text_b").set_value("a new sentence").run()
+    assert "new" in queries(page, "b")
+    page.segmented_control(key="compare_pair").set_value("bd").run()
+    assert link(page)["compare_pair"] == "bd"
+    assert "**B − D**" in said(page)
+    page.segmented_control(key="compare_panes").set_value(2).run()
+    assert "text_c" not in link(page)
+    assert "links-c" not in drawn(page)
+
+
+def test_formula_of_a_pane(open_page):
+    page = open_page(PAGE, lang="en", text=EXAMPLE, text_b=EXAMPLE, layer_b="6", head_b="12")
+    assert max(row["value"] for row in payload(page, "pairs")["rows"]) == 0  # the same twice
+    page.toggle(key="scaled_b").set_value(False).run()
+    assert link(page)["scaled_b"] == "no"
+    sent = arrays(page, "heat-b")
+    expected = compute.run(compute.view, "minilm", EXAMPLE, 512, 5, 11, "token", "shown", True, False)
+    np.testing.assert_array_equal(sent["weights"], expected.weights)
+    page.slider(key="temperature_b").set_value(2.5).run()
+    assert link(page)["temperature_b"] == "2.5"
+    flat = arrays(page, "heat-b")["weights"]
+    assert flat.max(axis=1).mean() < sent["weights"].max(axis=1).mean()  # "above 1 the weights become more equal"
+    assert not [toggle for toggle in page.toggle if toggle.key == "mask_b"]  # it looks both ways
+
+
+def test_mask_of_a_model_that_looks_back(open_page):
+    page = open_page(PAGE, lang="en", model="smollm2", text="the bank of the river", model_b="smollm2", mask_b="no")
+    assert not page.exception
+    assert arrays(page, "heat-b")["allowed"].all()
+    assert not arrays(page, "heat-a")["allowed"].all()
+    assert arrays(page, "difference")["allowed"].all()
+    page.toggle(key="mask_b").set_value(True).run()
+    blocked = arrays(page, "difference")["allowed"] == 0
+    assert np.isnan(arrays(page, "difference")["raw"][blocked]).all() and blocked.any()
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_sentences_of_different_lengths_have_no_difference_map(open_page, lang):
+    page = open_page(PAGE, lang=lang, text="the big cat sat", text_b="the cat sat")
+    assert not page.exception
+    assert "difference" not in drawn(page)
+    assert "6 × 6" in page.info[0].value and "5 × 5" in page.info[0].value
+    rows = payload(page, "pairs")["rows"]
+    assert [(row["first"], row["second"]) for row in rows][1:4] == [("the", "the"), ("big", None), ("cat", "cat")]
+    assert [row["value"] is None for row in rows] == [False, False, True, False, False, False]
+    assert payload(page, "pairs")["linked"] is False
+    assert payload(page, "links-b")["param"] is None  # its pin is another word than that of pane A
+
+
+def test_it_says_when_words_would_fit(open_page):
+    page = open_page(PAGE, lang="en", text="embeddings sat", text_b="cats sat")
+    assert "in words" in page.info[0].value
+    page.segmented_control(key="unit").set_value("word").run()
+    assert not page.info
+    assert payload(page, "difference")["queries"] == ["[CLS]", "embeddings ∣ cats", "sat", "[SEP]"]
+    page.text_input(key="text_b").set_value("cats sat down").run()
+    assert "in words" not in page.info[0].value
+
+
+def test_nothing_in_common(open_page):
+    page = open_page(PAGE, lang="en", text="one two", text_b="three", special="hidden")
+    assert not page.exception
+    assert "No word of A has a partner in B" in said(page)
+
+
+@pytest.mark.parametrize("model", ["minilm", "smollm2"])
+def test_one_token(open_page, model):
+    page = open_page(PAGE, lang="en", model=model, model_b=model, text="I", text_b="I", special="hidden")
+    assert not page.exception
+    assert arrays(page, "difference")["raw"].shape == (1, 1)
+
+
+def test_blank_text_keeps_the_last_picture_of_its_pane(open_page):
+    page = open_page(PAGE, lang="en", text="hello world", text_b="good night")
+    for blank in ("", "   "):
+        page.text_input(key="text_b").set_value(blank).run()
+        assert not page.exception
+        assert "nothing to read" in captions(page)
+        assert "night" in queries(page, "b")
+    assert "hello" in queries(page, "a")
+
+
+@pytest.mark.parametrize(
+    ("bad", "default"),
+    [
+        ({"layer_b": "20"}, ("layer_b", "4")),
+        ({"head_b": "13"}, ("head_b", "2")),
+        ({"model_b": "nonsense"}, ("model_b", "minilm")),
+        ({"scaled_b": "perhaps"}, ("scaled_b", "yes")),
+        ({"temperature_b": "0"}, ("temperature_b", "1.0")),
+        ({"temperature_a": "nan"}, ("temperature_a", "1.0")),
+        ({"compare_panes": "9"}, ("compare_panes", "2")),
+        ({"compare_pair": "xy", "compare_panes": "3"}, ("compare_pair", "ab")),
+        ({"compare_colour": "blood"}, ("compare_colour", "layer")),
+    ],
+    ids=str,
+)
+def test_what_does_not_exist_gets_the_default_and_a_note(open_page, bad, default):
+    page = open_page(PAGE, lang="en", text=EXAMPLE, **bad)
+    assert not page.exception
+    key, value = default
+    assert link(page)[key] == value
+    assert "does not exist" in captions(page)
+
+
+def test_a_layer_that_another_model_lacks(open_page):
+    page = open_page(PAGE, lang="en", model_b="smollm2", layer_b="20", head_b="9", text=EXAMPLE)
+    assert link(page)["layer_b"] == "20"
+    page.segmented_control(key="model_b").set_value("minilm").run()
+    assert not page.exception
+    assert (link(page)["layer_b"], link(page)["head_b"]) == ("4", "2")
+
+
+def test_models_of_different_sizes(open_page, own_models):  # noqa: F811
+    page = open_page(PAGE, lang="en", model="tiny-bert", text="my own model", model_b="minilm", text_b="my own model")
+    assert not page.exception
+    assert "difference" in drawn(page)
+    shown = payload(page, "map")
+    assert len(shown["names"]) == 6
+    assert [mark["letter"] for mark in shown["marks"]] == ["A"]  # B is another model's
+    assert len([b for b in page.button if b.key.startswith("compare_near")]) == 5
+
+
+def test_map_of_heads(open_page):
+    page = open_page(PAGE, lang="en", text=BANK[0], head_b="3")
+    shown = payload(page, "map")
+    assert len(shown["names"]) == 72
+    assert shown["names"][71] == "layer 6, head 12"
+    assert shown["groups"][71] == 5
+    assert shown["marks"] == [{"letter": "A", "head": 71}, {"letter": "B", "head": 62}]
+    assert arrays(page, "map")["places"].shape == (72, 2)
+    page = fire(page, "map", "picked", 13)
+    assert (link(page)["layer"], link(page)["head"]) == ("2", "2")
+    assert payload(page, "map")["marks"][0] == {"letter": "A", "head": 13}
+    page.segmented_control(key="compare_colour").set_value("role").run()
+    again = payload(page, "map")
+    assert set(again["groups"]) <= set(range(len(again["legend"]))) and len(again["colours"]) == len(again["legend"])
+    assert all(again["legend"][group] in again["notes"][n] for n, group in enumerate(again["groups"]))
+
+
+def test_nearest_heads_open_in_the_second_pane(open_page):
+    from attention_core.distance import nearest
+    from ui.explorer.compare import _distances
+
+    page = open_page(PAGE, lang="en", text=BANK[0])
+    near = [b for b in page.button if b.key.startswith("compare_near")]
+    found = nearest(_distances("minilm"), 71, NEAREST)
+    for button, (head, far) in zip(near, found, strict=True):
+        assert f"layer {head // 12 + 1}, head {head % 12 + 1} · **{far:.2f}**" in button.label
+    near[2].click().run()
+    head = found[2][0]
+    assert (link(page)["layer_b"], link(page)["head_b"]) == (str(head // 12 + 1), str(head % 12 + 1))
+    assert link(page)["text_b"] == link(page)["text"]
+    assert payload(page, "map")["marks"][1]["head"] == head
+
+
+def test_how_faithful_the_map_is(open_page, monkeypatch):
+    from ui.explorer import compare
+
+    page = open_page(PAGE, lang="en")
+    found = compare._map("minilm")
+    assert f"correlation of {found.correlation:.2f}" in said(page)
+    assert f"by {found.stress:.0%}" in said(page)
+    monkeypatch.setattr(compare, "_map", lambda model: HeadMap(found.places, 0.0, float("nan")))
+    page.run()
+    assert "nothing that the map could get" in said(page)
+
+
+def test_a_link_comes_back_identical(open_page):
+    wanted = {
+        "lang": "ko",
+        "present": "no",
+        "text": "나는 은행에서 돈을 찾았다",
+        "model": "minilm",
+        "layer": "3",
+        "head": "4",
+        "scaled_a": "no",
+        "temperature_a": "0.5",
+        "text_b": "C# & 100% + **b**",
+        "model_b": "smollm2",
+        "layer_b": "17",
+        "head_b": "9",
+        "scaled_b": "yes",
+        "temperature_b": "1.0",
+        "mask_b": "no",
+        "text_c": "x",
+        "model_c": "minilm",
+        "layer_c": "1",
+        "head_c": "2",
+        "scaled_c": "yes",
+        "temperature_c": "4.9",
+        "compare_panes": "3",
+        "compare_pair": "bc",
+        "compare_colour": "role",
+        "unit": "word",
+        "special": "hidden",
+        "first": "hidden",
+        "show": "scaled",
+        "query": "1",
+    }
+    page = open_page(PAGE, **wanted)
+    assert not page.exception
+    assert link(page) == wanted
+
+
+@pytest.mark.parametrize("text", ["</script><b>x</b>", "$x^2$ **b** |a| `c`", "مرحبا بالعالم", "\x07 x", "x" * 3000])
+def test_odd_text(open_page, text):
+    page = open_page(PAGE, lang="en", text=text, text_b=BANK[0])
+    assert not page.exception
+    written = " ".join(m.value for m in page.markdown)
+    assert "<b>" not in written.replace("\\<", "") and "**b**" not in written
+    assert {"links-a", "links-b"} <= drawn(page)
+
+
+def test_a_second_run_computes_nothing(open_page, monkeypatch):
+    page = open_page(PAGE, lang="en", text=BANK[0])
+    monkeypatch.setattr(compute, "run", lambda *args: pytest.fail("computed again"))
+    page.run()
+    assert not page.exception
