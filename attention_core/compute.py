@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attention_core.captured import Capture
+    from attention_core.formula import Formula
     from attention_core.models.loading import LoadedModel
     from attention_core.views import HeadView
 
@@ -127,10 +128,9 @@ def view(
     mask: bool = True,
 ) -> "HeadView":
     """Prepare one head of a text for showing, with its own formula or a changed one. In the compute thread."""
-    from attention_core.formula import Formula
     from attention_core.views import view_head
 
-    formula = Formula(scaled=scaled, temperature=temperature, without=() if mask else ("causal",))
+    formula = _changes(scaled, temperature, mask)
     return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first)
 
 
@@ -141,18 +141,45 @@ def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
     return thumbnails(_seen(model, text, limit), layer)
 
 
-def archive(model: str, text: str, limit: int, layer: int, head: int) -> bytes:
+def archive(
+    model: str,
+    text: str,
+    limit: int,
+    layer: int,
+    head: int,
+    scaled: bool = True,
+    temperature: float = 1.0,
+    mask: bool = True,
+) -> bytes:
     """Return one head of a text as a NumPy archive. In the compute thread."""
     from attention_core.export import head_npz
 
-    return head_npz(_seen(model, text, limit), layer, head)
+    return head_npz(_seen(model, text, limit), layer, head, _changes(scaled, temperature, mask))
 
 
-def lines(model: str, text: str, limit: int, layer: int, head: int, query: int, key: int) -> str:
+def lines(
+    model: str,
+    text: str,
+    limit: int,
+    layer: int,
+    head: int,
+    query: int,
+    key: int,
+    scaled: bool = True,
+    temperature: float = 1.0,
+    mask: bool = True,
+) -> str:
     """Return the Python that computes one weight of a text again. In the compute thread."""
     from attention_core.export import as_python
 
-    return as_python(model, _seen(model, text, limit).text, layer, head, query, key)
+    kept = _seen(model, text, limit).text
+    return as_python(model, kept, layer, head, query, key, _changes(scaled, temperature, mask))
+
+
+def _changes(scaled: bool, temperature: float, mask: bool) -> "Formula":
+    from attention_core.formula import Formula
+
+    return Formula(scaled=scaled, temperature=temperature, without=() if mask else ("causal",))
 
 
 def _seen(model: str, text: str, limit: int) -> "Capture":

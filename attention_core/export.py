@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -74,7 +75,7 @@ def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(),
     return out.getvalue()
 
 
-def as_python(model: str, text: str, layer: int, head: int, query: int, key: int) -> str:
+def as_python(model: str, text: str, layer: int, head: int, query: int, key: int, formula: Formula = Formula()) -> str:
     """Return the lines that compute one weight again in a notebook.
 
     Args:
@@ -84,12 +85,17 @@ def as_python(model: str, text: str, layer: int, head: int, query: int, key: int
         head: From 0.
         query: From 0, in tokens.
         key: From 0, in tokens.
+        formula: What is changed in the model's own formula: numbers, switches and names.
     """
+    changed = [
+        f"{f.name}={getattr(formula, f.name)!r}" for f in fields(formula) if getattr(formula, f.name) != f.default
+    ]
+    names, given = ("Formula, capture", f", formula=Formula({', '.join(changed)})") if changed else ("capture", "")
     return f"""\
-from attention_core import capture, load_model
+from attention_core import {names}, load_model
 
 seen = capture(load_model({model!r}), {text!r})
-trace = seen.trace(layer={layer}, head={head})  # counted from 0: layer {layer + 1}, head {head + 1} on the page
+trace = seen.trace(layer={layer}, head={head}{given})  # counted from 0: layer {layer + 1}, head {head + 1} on the page
 query, key = {query}, {key}
 print(seen.tokens[query].label, "looks at", seen.tokens[key].label)
 print("raw score   ", trace.raw[query, key].item())

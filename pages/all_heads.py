@@ -5,9 +5,11 @@ import streamlit as st
 from ui import controls, link
 from ui.compute import head_view
 from ui.explorer import all_heads as explorer
+from ui.explorer.one_map import one_map
 from ui.frame import frame
 from ui.lesson import numbers
 from ui.show import heat, links
+from ui.take_away import take_away
 from ui.text import heading, say
 
 frame("pages/all_heads.py")
@@ -30,5 +32,7 @@ with right:
     heat(view, "weights", view=f"{model}-wall")
 heading("sentence.links")
 links({head: view}, view=f"{model}-wall")
+one_map(model, text, layer, head)
+take_away(model, text, layer, {head: view})
 numbers(lambda: explorer.tables(seen), file="gaze-all-heads")
 link.publish()

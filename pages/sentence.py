@@ -33,7 +33,7 @@ with right:
     heading("sentence.heat")
     heat(heads[head], show, view=view, log=first == "log")
 row(heads[head], view=view)
-take_away(model, text, layer, [head, *also], unit=unit, special=special, first=first, show=show)
+take_away(model, text, layer, heads, show=show, log=first == "log")
 controls.reading_line(model, text)
 shape_line(heads[head])
 link.publish()

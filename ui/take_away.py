@@ -1,7 +1,7 @@
 """Take it away: what is shown as files for a slide, a spreadsheet, NumPy and a browser, and as lines of Python."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -23,54 +23,57 @@ def take_away(
     model: str,
     text: str,
     layer: int,
-    heads: Sequence[int],
+    views: "dict[int, HeadView]",
     *,
-    unit: str = "token",
-    special: str = "shown",
-    first: str = "shown",
     show: str = "weights",
+    log: bool = False,
+    changes: tuple[bool, float, bool] = (True, 1.0, True),
+    pane: str = "",
 ) -> None:
-    """Offer one head (the first of ``heads``; lines show all) as files and as Python; made only when asked.
+    """Offer what is shown of a head as files and as Python; made only when asked.
 
     Args:
         model: Its name.
         text: What was read.
         layer: From 0.
-        heads: From 0.
-        unit: As it is shown.
-        special: As it is shown.
-        first: As it is shown.
+        views: By head, from 0, as they are shown: the first one is given away, the lines show all.
         show: What the map shows.
+        log: Whether the map has logarithmic colours.
+        changes: Of the formula: whether it is scaled, the temperature, and whether the mask is on.
+        pane: The name of the pane, on a page that has several.
     """
-    place = st.expander(t("take_away.title"), icon=":material/download:", key="take_away", on_change="rerun")
+    title = t("take_away.title") if not pane else f"{t('take_away.title')} · {pane}"
+    place = st.expander(title, icon=":material/download:", key=f"take_away{pane}", on_change="rerun")
     if not place.open:
         return
-    views = {n: head_view(model, text, layer, n, unit, special, first != "hidden") for n in heads}
-    head, view = heads[0], views[heads[0]]
+    head, view = next(iter(views.items()))
     show = show if len(view.raw) else "weights"
     file = _file_name(model, layer, head)
-    title = t("take_away.name", model=offered()[model], layer=layer + 1, head=head + 1)
-    page = {"title": title, "text": text, "parts": _parts(views, head, show, first), "lang": language()}
+    name = t("take_away.name", model=offered()[model], layer=layer + 1, head=head + 1)
+    page = {"title": name, "text": text, "parts": _parts(views, show, log), "lang": language()}
     shown = t("take_away.map", show=t(f"controls.show_{show}"))
     pictures = [
-        {"title": shown, "file": f"{file}-map", "svg": _map(view, show, title)},
-        {"title": t("take_away.lines"), "file": f"{file}-lines", "svg": _lines(view, title)},
+        {"title": shown, "file": f"{file}-map", "svg": _map(view, show, name)},
+        {"title": t("take_away.lines"), "file": f"{file}-lines", "svg": _lines(view, name)},
     ]
+    asked = (model, text, LIMIT, layer, head)
+    pair = focus(head_view(model, text, layer, head, "token", "shown"))  # in tokens, whatever is shown
     with place:
         left, right = st.columns(2, gap="large")
         with left:
-            picture_files({"pictures": pictures, "words": words("picture_files")}, key="pictures")
+            picture_files({"pictures": pictures, "words": words("picture_files")}, key=f"pictures{pane}")
         with right:
-            _button("csv", "text/csv", f"{file}.csv", lambda: _csv(view))
-            _button("npz", "application/octet-stream", f"{file}.npz", lambda: _npz(model, text, layer, head))
-            _button("html", "text/html", f"{file}.html", lambda: standalone(**page).encode())
+            _button("csv", pane, "text/csv", f"{file}.csv", lambda: _csv(view))
+            _button("npz", pane, "application/octet-stream", f"{file}.npz", lambda: _npz(*asked, *changes))
+            _button("html", pane, "text/html", f"{file}.html", lambda: standalone(**page).encode())
         note("take_away.python")
-        st.code(_python(model, text, layer, head), language="python")
+        st.code(compute.run(compute.lines, *asked, *pair, *changes), language="python")
 
 
-def _button(kind: str, mime: str, file: str, data: object) -> None:
+def _button(kind: str, pane: str, mime: str, file: str, data: Callable[[], bytes]) -> None:
     label, about = t(f"take_away.{kind}"), t(f"take_away.{kind}_help")
-    st.download_button(label, data, file, mime, key=f"take_{kind}", help=about, on_click="ignore", width="stretch")
+    key = f"take_{kind}{pane}"
+    st.download_button(label, data, file, mime, key=key, help=about, on_click="ignore", width="stretch")
 
 
 def _csv(view: "HeadView") -> bytes:
@@ -79,15 +82,8 @@ def _csv(view: "HeadView") -> bytes:
     return head_csv(view).encode("utf-8-sig")
 
 
-def _npz(model: str, text: str, layer: int, head: int) -> bytes:
-    return compute.run(compute.archive, model, text, LIMIT, layer, head)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _python(model: str, text: str, layer: int, head: int) -> str:
-    """The lines for the pair that the page looks at first; in tokens, whatever is shown."""
-    view = head_view(model, text, layer, head, "token", "shown")
-    return compute.run(compute.lines, model, text, LIMIT, layer, head, *focus(view))
+def _npz(*asked: object) -> bytes:
+    return compute.run(compute.archive, *asked)
 
 
 def _map(view: "HeadView", show: str, title: str) -> str:
@@ -103,12 +99,13 @@ def _lines(view: "HeadView", title: str) -> str:
     return links_svg(view.weights, view.queries, view.keys, theme=theme(), title=title)
 
 
-def _parts(views: "dict[int, HeadView]", head: int, show: str, first: str) -> list[Part]:
-    pinned, name = focus(views[head])[0], "file"
+def _parts(views: "dict[int, HeadView]", show: str, log: bool) -> list[Part]:
+    head, name = next(iter(views.values())), "file"
+    pinned = focus(head)[0]
     return [
         Part(t("sentence.links"), "token_links", *drawn_links(views, view=name, pinned=pinned)),
-        Part(t("sentence.heat"), "heatmap", *drawn_heat(views[head], show, view=name, log=first == "log")),
-        Part(t("take_away.row"), "row_in_full", *drawn_row(views[head], view=name)),
+        Part(t("sentence.heat"), "heatmap", *drawn_heat(head, show, view=name, log=log)),
+        Part(t("take_away.row"), "row_in_full", *drawn_row(head, view=name)),
     ]
 
 

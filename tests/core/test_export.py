@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_core import capture
+from attention_core import Formula, capture
 from attention_core.export import as_python, head_csv, head_npz
 from attention_core.views import view_head
 
@@ -75,3 +75,12 @@ def test_the_ten_lines_give_the_number(models, text, capsys):
     assert float(printed[1].split()[-1]) == pytest.approx(trace.raw[3, 2].item(), abs=1e-4)
     assert float(printed[4].split()[-1]) == pytest.approx(trace.weights[3, 2].item(), abs=1e-6)
     assert torch.is_tensor(trace.weights)
+
+
+@pytest.mark.parametrize("formula", [Formula(scaled=False), Formula(temperature=2.5, without=("causal",))])
+def test_the_lines_of_a_changed_formula(models, formula, capsys):
+    lines = as_python("smollm2", RUNNING, 3, 7, 2, 5, formula)
+    assert len(lines.splitlines()) == 10
+    exec(compile(lines, "notebook", "exec"), {})
+    weight = capture(models["smollm2"], RUNNING).trace(3, 7, formula).weights[2, 5].item()
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(weight, abs=1e-6)

@@ -123,6 +123,9 @@ def test_a_link_comes_back_identical(open_page):
         "wall_layers": "2-5",
         "wall_roles": "first-mixed",
         "wall_colour": "plain",
+        "one_map": "yes",
+        "way": "rollout",
+        "first": "log",
         "present": "no",
     }
     page = open_page(PAGE, **wanted)

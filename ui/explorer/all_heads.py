@@ -63,6 +63,7 @@ def order_choice() -> str:
 
     orders = (BY_LAYER, *STATISTICS)
     order = link.restore("wall_order", BY_LAYER, link.one_of(*orders))
+    link.remind("wall_order")
     with st.popover(t("all_heads.order", name=_order_name(order))):
         st.pills(t("all_heads.order_by"), orders, key="wall_order", format_func=_order_name, required=True)
         if order != BY_LAYER:
@@ -83,6 +84,7 @@ def shown_choice(seen: Seen, order: str) -> Shown:
     counts = _counts(seen)
     offered = [role for role in ROLES if counts[role] or role in roles]
     whole = (low, high) == (1, layers) and not roles
+    link.remind("wall_layers", "wall_roles")
     with st.popover(t("all_heads.everything") if whole else t("all_heads.some")):
         if layers > 1:
             st.slider(t("all_heads.layers"), 1, layers, key="wall_layers", width=280)

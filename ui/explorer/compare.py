@@ -18,6 +18,7 @@ from ui.compute import LIMIT, door, head_thumbnails, reading
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
 from ui.show import drawn_heat, drawn_links
+from ui.take_away import take_away
 from ui.text import note, plain, say, t, words
 
 if TYPE_CHECKING:
@@ -114,6 +115,14 @@ def pictures(columns: Sequence, panes: Sequence[Pane], views: "Sequence[HeadView
             heatmap(*drawn_heat(head, show, view=_shared(head), log=log, param=param), key=f"heat-{pane.letter}")
     if show != "weights" and any(not len(head.raw) for head in views):
         note("show.words_have_weights")
+
+
+def give_away(panes: Sequence[Pane], views: "Sequence[HeadView]", show: str, *, log: bool) -> None:
+    """Offer each pane as files and as Python."""
+    for pane, head in zip(panes, views, strict=True):
+        changes = (pane.scaled, pane.temperature, pane.mask)
+        shown = {pane.head: head}
+        take_away(pane.model, pane.text, pane.layer, shown, show=show, log=log, changes=changes, pane=pane.name)
 
 
 def pair_choice(count: int) -> tuple[int, int]:

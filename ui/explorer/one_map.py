@@ -8,7 +8,7 @@ from attention_core import compute
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
 from ui.show import heat
-from ui.text import heading, note, say, t
+from ui.text import note, say, t
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
@@ -32,8 +32,11 @@ def _map(model: str, text: str, way: str, layer: int, head: int, first: bool) ->
 
 
 def one_map(model: str, text: str, layer: int, head: int) -> None:
-    """Ask how all heads are to be one map, and draw it beside the chosen head (from 0)."""
-    heading("one_map.title")
+    """Ask whether and how all heads are to be one map, and draw it beside the chosen head (from 0)."""
+    asked = link.restore("one_map", False, link.switch)
+    st.toggle(t("one_map.title"), key="one_map")
+    if not asked:
+        return
     with st.container(horizontal=True, gap="medium"):
         way = link.restore("way", "mean", link.one_of(*WAYS))
         st.segmented_control(
