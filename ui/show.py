@@ -24,14 +24,17 @@ def links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None)
     token_links(*drawn_links(views, view=view, pinned=pinned), key=f"links-{view}")
 
 
-def heat(head: "HeadView", show: str, *, view: str, log: bool = False, key: str = "") -> None:
+def heat(head: "HeadView", show: str, *, view: str, log: bool = False, key: str = "", name: str = "") -> None:
     """Draw one head's raw scores, scaled scores or weights (words have weights only); ``log`` shows small weights.
 
     What is pointed at and pinned is shared by all pictures of a ``view``; maps of the same view have keys of their own.
+    Where the numbers are no weights, they have another ``name``.
     """
     if show != "weights" and not len(head.raw):
         note("show.words_have_weights")
-    heatmap(*drawn_heat(head, show, view=view, log=log), key=f"heat-{key or view}")
+    meta, arrays = drawn_heat(head, show, view=view, log=log)
+    meta["words"] |= {"weights": name} if name else {}
+    heatmap(meta, arrays, key=f"heat-{key or view}")
 
 
 def row(head: "HeadView", *, view: str) -> None:

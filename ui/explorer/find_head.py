@@ -21,6 +21,7 @@ from ui.explorer.upload import uploader
 from ui.lesson import Table
 from ui.lessons import many_heads as many
 from ui.show import PRONOUNS, links
+from ui.take_away import take_away
 from ui.text import language, note, plain, say, t, words
 
 if TYPE_CHECKING:
@@ -779,6 +780,7 @@ def _draw(model: str, head: int, heads: int, examples: "Sequence[Example]") -> N
             weight=f"{view.weights[one.query, one.key]:.3f}",
         )
         _open(_params(model, one), head, heads)
+    take_away(model, one.text, head // heads, {head % heads: view})
 
 
 def _marked(text: str, places: Sequence[int], gloss: str | None) -> None:

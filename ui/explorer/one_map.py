@@ -65,6 +65,7 @@ def one_map(model: str, text: str, layer: int, head: int) -> None:
     with right:
         if found is not None:
             note(f"one_map.{way}")
-            heat(found, "weights", view=view, key=f"{view}-all", log=first == "log")
+            name = t("one_map.share") if way == "norm" else ""
+            heat(found, "weights", view=view, key=f"{view}-all", log=first == "log", name=name)
             if found.hidden.any():
                 note("show.hidden", share=f"{found.hidden.mean():.0%}")
