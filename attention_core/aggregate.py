@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attention_core.captured import Capture
-from attention_core.dot_product import trace_attention
 
 FLOW_LIMIT = 32  # tokens: a flow is computed for each pair of them
 UNITS = 2**24  # a capacity of 1, in the whole numbers that the flow algorithm takes
@@ -98,11 +97,13 @@ def value_norms(seen: Capture, module: nn.Module, layer: int, head: int) -> Floa
         head: From 0.
 
     Raises:
-        LookupError: If W_O can't be found beside the layer's attention.
+        LookupError: If W_O can't be found beside the layer's attention, or the model hands out weights only.
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 5.
     """
     own = seen.layer(layer)
+    if not seen.scores:
+        raise LookupError(f"weights only: {own.reason}")
     size = own.value.shape[-1]
     project = output_projection(module, own.name, len(own.query) * size)[:, head * size : (head + 1) * size]
     value = own.value[seen.group(layer, head)].to(project.dtype)
@@ -136,8 +137,7 @@ def output_projection(module: nn.Module, name: str, width: int) -> Float[Tensor,
 
 
 def _weights(seen: Capture, layer: int) -> Float[Tensor, "H Q K"]:
-    own = seen.layer(layer)
-    return trace_attention(own.query, own.key, own.value, own.formula).weights
+    return seen.shares(layer).weights
 
 
 def _residual(means: Float[Tensor, "L T T"]) -> Float[Tensor, "L T T"]:

@@ -1,23 +1,26 @@
 """Capture once, look anywhere: one forward pass keeps each layer's query, key and value; all views come from them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from attention_core.dot_product import AttentionTrace, trace_attention
-from attention_core.errors import NoTokens
+from attention_core.dot_product import AttentionTrace, scores, softmax, trace_attention
+from attention_core.errors import NoTokens, WeightsOnly
 from attention_core.formula import Formula
-from attention_core.grouping import QUERY_BLOCK, grouped_attention, tiles
+from attention_core.grouping import QUERY_BLOCK, group_weights, grouped_attention, tiles
 from attention_core.interface import LayerAttention, recording
 from attention_core.models.loading import LoadedModel
 from attention_core.tokens import Token, clean, group_labels, group_numbers, read_tokens
+from attention_core.weights_only import LayerWeights, given_weights
 
 PLAIN = Formula()
+NUMBERED = re.compile(r"(.*?)\.?\b(\d+)(?:\.|$)")  # a layer's path: its stack, and its number there
 
 
 class Link(NamedTuple):
@@ -28,26 +31,41 @@ class Link(NamedTuple):
     weight: float
 
 
+class Shares(NamedTuple):
+    """What several heads of a layer look at, and where they may: all that there is of a model with weights only."""
+
+    weights: Float[Tensor, "H Q K"]
+    sink: Float[Tensor, "H Q"]
+    allowed: Bool[Tensor, "H Q K"]
+
+
 @dataclass(frozen=True)
 class Capture:
     """What one forward pass left behind, and every view of it.
 
     Layers and heads count from 0. ``kind`` names the attention meant: "self", or in encoder-decoder models "encoder",
-    "decoder" or "cross"; None means the first that the model has.
+    "decoder" or "cross"; None means the first that the model has. Layers without attention are not counted: where there
+    are some, ``skipped`` names them and :meth:`place` gives a layer's number in the model.
+
+    A model whose attention does not go through transformers' interface hands out weights only (``scores`` is False):
+    then :meth:`weights`, :meth:`grouped`, :meth:`links` and :meth:`shares` are there, and what needs scores raises
+    :class:`WeightsOnly`, which says why.
 
     Attributes:
         text: The text as the tokeniser got it; empty where a module was captured with inputs of its own.
         tokens: The tokens of the text, or of the module's input (in encoder-decoder models the encoder's).
         target: The decoder's tokens in encoder-decoder models; otherwise empty.
-        attention: For each kind, what each layer was given.
+        attention: For each kind, what each layer was given, or the weights that it handed out.
         pretrained: False for a model that has weights which were never trained.
+        skipped: The paths of the layers in which no attention was seen, such as state-space layers.
     """
 
     text: str
     tokens: tuple[Token, ...]
     target: tuple[Token, ...]
-    attention: Mapping[str, tuple[LayerAttention, ...]]
+    attention: Mapping[str, tuple[LayerAttention, ...] | tuple[LayerWeights, ...]]
     pretrained: bool
+    skipped: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -62,7 +80,12 @@ class Capture:
     @property
     def heads(self) -> int:
         """How many query heads a layer has."""
-        return len(self._layers(None)[0].query)
+        return self._layers(None)[0].heads
+
+    @property
+    def scores(self) -> bool:
+        """Whether there are scores; False where the model hands out weights only."""
+        return isinstance(self._layers(None)[0], LayerAttention)
 
     @property
     def bytes(self) -> int:
@@ -71,13 +94,17 @@ class Capture:
             tensor
             for layers in self.attention.values()
             for a in layers
-            for tensor in (a.query, a.key, a.value, a.formula.allowed, a.formula.bias)
+            for tensor in (
+                (a.weights,)
+                if isinstance(a, LayerWeights)
+                else (a.query, a.key, a.value, a.formula.allowed, a.formula.bias)
+            )
             if tensor is not None
         ]
         return sum({tensor.data_ptr(): tensor.numel() * tensor.element_size() for tensor in kept}.values())
 
-    def layer(self, layer: int, kind: str | None = None) -> LayerAttention:
-        """Return what one layer was given.
+    def layer(self, layer: int, kind: str | None = None) -> LayerAttention | LayerWeights:
+        """Return what one layer was given, or handed out.
 
         Raises:
             IndexError: If there is no such layer, naming how many there are.
@@ -88,9 +115,24 @@ class Capture:
             raise IndexError(f"layer {layer} does not exist: there are {len(layers)}, counted from 0")
         return layers[layer]
 
-    def group(self, layer: int, head: int, kind: str | None = None) -> int:
-        """Return the key-value head that a query head reads."""
+    def place(self, layer: int, kind: str | None = None) -> int:
+        """Return the number that a layer has in the model, from 0: another one where layers before it are skipped."""
+        numbers = [int(found[2]) for one in self._layers(kind) if (found := NUMBERED.match(one.name))]
+        own = len(set(numbers)) == len(self._layers(kind))  # else the layers share their parts, as in ALBERT
+        return numbers[layer] if own else layer
+
+    def causal(self, layer: int = 0, kind: str | None = None) -> bool:
+        """Return whether a query may look only at itself and back."""
         seen = self.layer(layer, kind)
+        if isinstance(seen, LayerWeights):
+            return kind not in ("encoder", "cross") and not seen.weights.triu(1).any()
+        return bool(seen.formula.term("causal"))
+
+    def group(self, layer: int, head: int, kind: str | None = None) -> int:
+        """Return the key-value head that a query head reads; where that can't be seen, each is given its own."""
+        seen = self.layer(layer, kind)
+        if isinstance(seen, LayerWeights):
+            return head
         return head // (len(seen.query) // len(seen.key))
 
     def axes(self, kind: str | None = None) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
@@ -111,13 +153,32 @@ class Capture:
 
         Raises:
             IndexError: If there is no such layer or head.
+            WeightsOnly: If the model hands out weights only.
         """
         query, key, value, own = self._head(layer, head, kind)
         return trace_attention(query, key, value, own.changed(formula)).head(0)
 
+    def shares(self, layer: int, kind: str | None = None, heads: Sequence[int] | None = None) -> Shares:
+        """Return the weights of some heads of a layer (by default all), the shares of their sinks, and what is allowed.
+
+        Of a model that hands out weights only, a key counts as allowed where any head gives it weight.
+        """
+        own = self.layer(layer, kind)
+        picked = list(range(own.heads) if heads is None else heads)
+        if isinstance(own, LayerWeights):
+            weights = own.weights[picked]
+            allowed = (own.weights > 0).any(dim=0).expand_as(weights)
+            return Shares(weights, torch.zeros_like(weights[..., 0]), allowed)
+        groups = [self.group(layer, head, kind) for head in picked]
+        formula = own.formula.heads(picked)
+        _, scaled, steps, allowed = scores(own.query[picked], own.key[groups], formula)
+        weights, sink = softmax(steps[-1].scores if steps else scaled, allowed, formula.term("sink"))
+        return Shares(weights, sink, allowed)
+
     def weights(self, layer: int, head: int, formula: Formula = PLAIN, kind: str | None = None) -> Float[Tensor, "Q K"]:
         """Return the weights of one head: each row sums to 1 (less, with a sink)."""
-        return self.trace(layer, head, formula, kind).weights
+        given = self._given(layer, head, formula, kind)
+        return self.trace(layer, head, formula, kind).weights if given is None else given
 
     def row(
         self, layer: int, head: int, query: int, formula: Formula = PLAIN, kind: str | None = None
@@ -141,8 +202,10 @@ class Capture:
             formula: What to change in the model's own formula.
             kind: Which attention, in encoder-decoder models.
         """
-        query, key, _, own = self._head(layer, head, kind)
         queries, keys = self.group_numbers(by, kind)
+        if (given := self._given(layer, head, formula, kind)) is not None:
+            return group_weights(given, queries, keys)
+        query, key, _, own = self._head(layer, head, kind)
         return grouped_attention(query, key, own.changed(formula), queries, keys)[0]
 
     def group_numbers(self, by: str | int, kind: str | None = None) -> tuple[Int[Tensor, " Q"], Int[Tensor, " K"]]:
@@ -171,28 +234,51 @@ class Capture:
         if k < 1:
             raise ValueError(f"ask for at least one link, not {k}")
         found: list[Link] = []
-        positions = self._head(layer, head, kind)[0].shape[1]
+        positions = len(self.axes(kind)[0])
         for start in range(0, positions, QUERY_BLOCK):
             block = range(start, min(start + QUERY_BLOCK, positions))
-            weights = self._rows(layer, head, block, formula, kind).weights
+            weights = self._block(layer, head, block, formula, kind)
             best = weights.flatten().topk(min(k, weights.numel()))
             rows, columns = best.indices // weights.shape[1], best.indices % weights.shape[1]
             links = zip((rows + start).tolist(), columns.tolist(), best.values.tolist(), strict=True)
             found = sorted(found + [Link(*link) for link in links], key=lambda link: -link.weight)[:k]
         return tuple(link for link in found if link.weight > 0)
 
-    def _layers(self, kind: str | None) -> tuple[LayerAttention, ...]:
+    def _layers(self, kind: str | None) -> tuple[LayerAttention, ...] | tuple[LayerWeights, ...]:
         kind = kind or self.kinds[0]
         if kind not in self.attention:
             raise KeyError(f"this model has no {kind!r} attention; it has {', '.join(self.kinds)}")
         return self.attention[kind]
 
     def _head(self, layer: int, head: int, kind: str | None) -> tuple[Tensor, Tensor, Tensor, Formula]:
-        seen = self.layer(layer, kind)
-        if not 0 <= head < len(seen.query):
-            raise IndexError(f"head {head} does not exist: layer {layer} has {len(seen.query)}, counted from 0")
+        seen = self._checked(layer, head, kind)
+        if isinstance(seen, LayerWeights):
+            raise WeightsOnly(
+                seen.model, f"weights only: {seen.reason}", "look at its weights, or choose another model"
+            )
         group = self.group(layer, head, kind)
         return seen.query[head][None], seen.key[group][None], seen.value[group][None], seen.formula.head(head)
+
+    def _checked(self, layer: int, head: int, kind: str | None) -> LayerAttention | LayerWeights:
+        seen = self.layer(layer, kind)
+        if not 0 <= head < seen.heads:
+            raise IndexError(f"head {head} does not exist: layer {layer} has {seen.heads}, counted from 0")
+        return seen
+
+    def _given(self, layer: int, head: int, formula: Formula, kind: str | None) -> Float[Tensor, "Q K"] | None:
+        """Return the weights that the model handed out; None where they are computed from scores."""
+        seen = self._checked(layer, head, kind)
+        if not isinstance(seen, LayerWeights):
+            return None
+        if not formula.plain:
+            self._head(layer, head, kind)  # says that there is no formula to change
+        return seen.weights[head]
+
+    def _block(self, layer: int, head: int, rows: range, formula: Formula, kind: str | None) -> Float[Tensor, "q K"]:
+        given = self._given(layer, head, formula, kind)
+        if given is None:
+            return self._rows(layer, head, rows, formula, kind).weights
+        return given[rows.start : rows.stop]
 
     def _rows(self, layer: int, head: int, rows: range, formula: Formula, kind: str | None) -> AttentionTrace:
         query, key, value, own = self._head(layer, head, kind)
@@ -216,7 +302,7 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
 
     Raises:
         ValueError: If the text has no tokens, or more than the model takes; if a batch has more than one sequence.
-        TypeError: If the model's attention can't be seen, or a text comes without a tokeniser.
+        TypeError: If no weights of the model can be seen, or a text comes without a tokeniser.
     """
     target: tuple[Token, ...] = ()
     if text is None and not inputs:
@@ -239,16 +325,58 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
         # The layers that predict the next word come after all attention.
         module = getattr(model.module, "base_model", model.module)
         inputs["input_ids"] = torch.tensor([[token.id for token in tokens]], device=model.module.device)
-    with torch.no_grad(), recording(module) as record:
-        module(**inputs, **({"use_cache": False} if hasattr(module.config, "use_cache") else {}))
-    if not record.layers:
-        raise TypeError(f"{type(module).__name__} ran, but none of its layers went through the attention interface")
-    kinds = sorted({layer.kind for layer in record.layers}, key=("encoder", "decoder", "cross", "self").index)
-    attention = {kind: tuple(layer for layer in record.layers if layer.kind == kind) for kind in kinds}
-    if not tokens:
-        tokens = _positions(attention[kinds[0]][0].query.shape[1])
+    layers = _layers(module, inputs)
+    kinds = sorted({layer.kind for layer in layers}, key=("encoder", "decoder", "cross", "self").index)
+    attention = {kind: tuple(layer for layer in layers if layer.kind == kind) for kind in kinds}
+    lengths = {kind: _length(of, type(module).__name__) for kind, of in attention.items()}
+    tokens = tokens or _positions(lengths["cross"][1] if kinds[0] == "decoder" else lengths[kinds[0]][0])
+    if "decoder" in kinds and not target:  # a decoder that makes its own input, of the encoder's or of nothing
+        target = _positions(lengths["decoder"][0])
     pretrained = model.pretrained if isinstance(model, LoadedModel) else bool(module.config.name_or_path)
-    return Capture(text or "", tokens, target, attention, pretrained)
+    seen = Capture(text or "", tokens, target, attention, pretrained, _skipped(module, layers))
+    for kind, (queries, keys) in lengths.items():
+        if (queries, keys) != tuple(len(side) for side in seen.axes(kind)):
+            sizes = " × ".join(str(len(side)) for side in seen.axes(kind))
+            raise TypeError(f"{type(module).__name__} has weights of {queries} × {keys}, which are no tokens: {sizes}")
+    return seen
+
+
+def _layers(module: PreTrainedModel, inputs: Mapping[str, object]) -> Sequence[LayerAttention | LayerWeights]:
+    inputs = {**inputs, **({"use_cache": False} if hasattr(module.config, "use_cache") else {})}
+    if not module._can_set_attn_implementation():
+        return given_weights(module, inputs)
+    with torch.no_grad(), recording(module) as record:
+        module(**inputs)
+    return record.layers or given_weights(module, inputs)
+
+
+def _length(layers: Sequence[LayerAttention | LayerWeights], model: str) -> tuple[int, int]:
+    found = {
+        tuple(of.weights.shape[1:]) if isinstance(of, LayerWeights) else (of.query.shape[1], of.key.shape[1])
+        for of in layers
+    }
+    if len(found) > 1:
+        raise TypeError(
+            f"{model} has layers that look at different things, of {len(found)} sizes, such as a text and a picture: "
+            "capture one of its parts, with that part's own inputs"
+        )
+    return found.pop()
+
+
+def _skipped(module: nn.Module, layers: Sequence[LayerAttention | LayerWeights]) -> tuple[str, ...]:
+    """Name the layers in which no attention was seen, beside those in which it was."""
+    stacks: dict[str, set[int]] = {}
+    for layer in layers:
+        if found := NUMBERED.match(layer.name):
+            stacks.setdefault(found[1], set()).add(int(found[2]))
+    missing = [
+        f"{stack}.{number}"
+        for stack, numbers in stacks.items()
+        for number in range(len(module.get_submodule(stack)))
+        if number not in numbers
+    ]
+    kinds = {layer.kind for layer in layers}
+    return (*missing, *(["encoder"] if "decoder" in kinds and "encoder" not in kinds else []))
 
 
 def _number_tokens(ids: Tensor | None) -> tuple[Token, ...]:

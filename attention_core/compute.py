@@ -123,14 +123,13 @@ def view(
     unit: str,
     special: str,
     first: bool = True,
-    scaled: bool = True,
+    without: tuple[str, ...] = (),
     temperature: float = 1.0,
-    mask: bool = True,
 ) -> "HeadView":
-    """Prepare one head of a text for showing, with its own formula or a changed one. In the compute thread."""
+    """Prepare one head of a text for showing, its formula ``without`` some terms. In the compute thread."""
     from attention_core.views import view_head
 
-    formula = _changes(scaled, temperature, mask)
+    formula = _changes(without, temperature)
     return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first)
 
 
@@ -147,14 +146,13 @@ def archive(
     limit: int,
     layer: int,
     head: int,
-    scaled: bool = True,
+    without: tuple[str, ...] = (),
     temperature: float = 1.0,
-    mask: bool = True,
 ) -> bytes:
     """Return one head of a text as a NumPy archive. In the compute thread."""
     from attention_core.export import head_npz
 
-    return head_npz(_seen(model, text, limit), layer, head, _changes(scaled, temperature, mask))
+    return head_npz(_seen(model, text, limit), layer, head, _changes(without, temperature))
 
 
 def lines(
@@ -165,21 +163,23 @@ def lines(
     head: int,
     query: int,
     key: int,
-    scaled: bool = True,
+    without: tuple[str, ...] = (),
     temperature: float = 1.0,
-    mask: bool = True,
+    unit: str = "token",
 ) -> str:
     """Return the Python that computes one weight of a text again. In the compute thread."""
     from attention_core.export import as_python
 
-    kept = _seen(model, text, limit).text
-    return as_python(model, kept, layer, head, query, key, _changes(scaled, temperature, mask))
+    seen = _seen(model, text, limit)
+    formula = _changes(without, temperature)
+    return as_python(model, seen.text, layer, head, query, key, formula, unit, scores=seen.scores)
 
 
-def _changes(scaled: bool, temperature: float, mask: bool) -> "Formula":
+def _changes(without: tuple[str, ...], temperature: float) -> "Formula":
     from attention_core.formula import Formula
 
-    return Formula(scaled=scaled, temperature=temperature, without=() if mask else ("causal",))
+    terms = tuple(name for name in without if name != "factor")
+    return Formula(scaled="factor" not in without, temperature=temperature, without=terms)
 
 
 def _seen(model: str, text: str, limit: int) -> "Capture":

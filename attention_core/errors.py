@@ -34,5 +34,9 @@ class ModelHidden(ModelError):
     """The model is there, but its attention can't be seen."""
 
 
+class WeightsOnly(ModelError):
+    """The model hands out weights, but no scores."""
+
+
 class NoTokens(ValueError):
     """A text of which the tokeniser leaves nothing: it is empty, blank, or all control characters."""

@@ -10,8 +10,9 @@ import numpy as np
 from attention_core.captured import Capture
 from attention_core.formula import Formula
 from attention_core.views import HeadView
+from attention_core.weights_only import LayerWeights
 
-COLUMNS = ("query_position", "query", "key_position", "key", "allowed", "raw_score", "scaled_score", "weight")
+PAIR, SCORES = ("query_position", "query", "key_position", "key", "allowed"), ("raw_score", "scaled_score")
 
 
 def literal(text: str) -> str:
@@ -19,19 +20,20 @@ def literal(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
-def head_csv(view: HeadView) -> str:
+def head_csv(view: HeadView, number: str = "weight") -> str:
     """Return one head as a table, a line for each query and key; positions count from 0.
 
     Args:
-        view: The head, in tokens or words. Between words there are no scores, and their columns stay empty.
+        view: The head, in tokens or words. Between words there are no scores, and no columns of them.
+        number: What the weights are called, where they are none.
     """
     out = io.StringIO()
     write = csv.writer(out)
-    write.writerow(COLUMNS)
+    write.writerow([*PAIR, *(SCORES if len(view.raw) else ()), number])
     queries, keys = ([literal(_written(label)) for label in side] for side in (view.queries, view.keys))
     for q, k in product(range(len(queries)), range(len(keys))):
         raw = view.raw[0, q, k] if len(view.raw) else None
-        scores = ("", "") if raw is None else (_number(raw), _number(raw * np.float32(view.factor)))
+        scores = () if raw is None else (_number(raw), _number(raw * np.float32(view.factor)))
         allowed = "yes" if view.allowed[q, k] else "no"
         write.writerow([q, queries[q], k, keys[k], allowed, *scores, _number(view.weights[q, k])])
     return out.getvalue()
@@ -39,6 +41,8 @@ def head_csv(view: HeadView) -> str:
 
 def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(), kind: str | None = None) -> bytes:
     """Return one head as a NumPy archive: query (Q, D), key (K, D), value (K, Dv), raw, scaled, weights (Q, K), tokens.
+
+    Of a model that hands out weights only, weights and tokens.
 
     Args:
         seen: The capture.
@@ -51,17 +55,21 @@ def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(),
         The archive; ``numpy.load`` reads it without pickles.
     """
     own, group = seen.layer(layer, kind), seen.group(layer, head, kind)
-    trace = seen.trace(layer, head, formula, kind)
-    tensors = {
-        "query": own.query[head],
-        "key": own.key[group],
-        "value": own.value[group],
-        "raw": trace.raw,
-        "scaled": trace.scaled,
-        "final": trace.final,
-        "allowed": trace.allowed,
-        "weights": trace.weights,
-    }
+    if isinstance(own, LayerWeights):
+        numbers, tensors = {}, {"weights": seen.weights(layer, head, formula, kind)}
+    else:
+        trace = seen.trace(layer, head, formula, kind)
+        numbers = {"factor": np.float32(trace.factor)}
+        tensors = {
+            "query": own.query[head],
+            "key": own.key[group],
+            "value": own.value[group],
+            "raw": trace.raw,
+            "scaled": trace.scaled,
+            "final": trace.final,
+            "allowed": trace.allowed,
+            "weights": trace.weights,
+        }
     labels = [np.array([_written(token.label) for token in tokens]) for tokens in seen.axes(kind)]
     out = io.BytesIO()
     np.savez_compressed(
@@ -69,13 +77,24 @@ def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(),
         allow_pickle=False,
         queries=labels[0],
         keys=labels[1],
-        factor=np.float32(trace.factor),
+        **numbers,
         **{name: (t.float() if t.is_floating_point() else t).numpy(force=True) for name, t in tensors.items()},
     )
     return out.getvalue()
 
 
-def as_python(model: str, text: str, layer: int, head: int, query: int, key: int, formula: Formula = Formula()) -> str:
+def as_python(
+    model: str,
+    text: str,
+    layer: int,
+    head: int,
+    query: int,
+    key: int,
+    formula: Formula = Formula(),
+    unit: str = "token",
+    *,
+    scores: bool = True,
+) -> str:
     """Return the lines that compute one weight again in a notebook.
 
     Args:
@@ -83,25 +102,41 @@ def as_python(model: str, text: str, layer: int, head: int, query: int, key: int
         text: What was read.
         layer: From 0.
         head: From 0.
-        query: From 0, in tokens.
-        key: From 0, in tokens.
+        query: From 0, in tokens or words.
+        key: From 0, in tokens or words.
         formula: What is changed in the model's own formula: numbers, switches and names.
+        unit: "token", with its scores; or "word", which has weights only.
+        scores: False for a model that hands out weights only.
     """
-    changed = [
-        f"{f.name}={getattr(formula, f.name)!r}" for f in fields(formula) if getattr(formula, f.name) != f.default
-    ]
+    told = {field.name: getattr(formula, field.name) for field in fields(formula)}
+    changed = [f"{field.name}={told[field.name]!r}" for field in fields(formula) if told[field.name] != field.default]
     names, given = ("Formula, capture", f", formula=Formula({', '.join(changed)})") if changed else ("capture", "")
-    return f"""\
+    start = f"""\
 from attention_core import {names}, load_model
 
 seen = capture(load_model({model!r}), {text!r})
-trace = seen.trace(layer={layer}, head={head}{given})  # counted from 0: layer {layer + 1}, head {head + 1} on the page
+layer, head = {layer}, {head}  # counted from 0: layer {layer + 1}, head {head + 1} on the page
 query, key = {query}, {key}
+"""
+    if unit == "word":
+        return f"""\
+{start}queries, keys = seen.labels("word")
+weights = seen.grouped(layer, head, "word"{given})  # the sum over a word's keys, the mean over its queries
+print(queries[query], "looks at", keys[key])
+print("weight", weights[query, key].item())
+"""
+    if not scores:
+        return f"""\
+{start}weights = seen.weights(layer, head)
 print(seen.tokens[query].label, "looks at", seen.tokens[key].label)
-print("raw score   ", trace.raw[query, key].item())
-print("× factor    ", trace.factor)
+print("weight", weights[query, key].item())
+"""
+    return f"""\
+{start}trace = seen.trace(layer, head{given})
+print(seen.tokens[query].label, "looks at", seen.tokens[key].label)
+print("raw score", trace.raw[query, key].item(), "× factor", trace.factor)
 print("scaled score", trace.scaled[query, key].item())
-print("weight      ", trace.weights[query, key].item())
+print("weight", trace.weights[query, key].item())
 """
 
 

@@ -1,7 +1,7 @@
 """The formula of one attention layer: what happens between raw scores and weights, and a learner's changes to it."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -55,6 +55,14 @@ class Formula:
         defaults = {field.name: field.default for field in fields(self)}
         return replace(self, **{n: getattr(changes, n) for n, d in defaults.items() if getattr(changes, n) is not d})
 
+    @property
+    def plain(self) -> bool:
+        """Whether every field is left at its default."""
+        values = ((getattr(self, field.name), field.default) for field in fields(self))
+        return all(
+            value is default or (not isinstance(value, Tensor) and value == default) for value, default in values
+        )
+
     def term(self, name: str) -> "Tensor | float | int | bool | None":
         """Return one of ``TERMS``, or None where it is absent or left out."""
         return None if name in self.without else getattr(self, name)
@@ -67,9 +75,13 @@ class Formula:
 
     def head(self, head: int) -> "Formula":
         """Return the formula of one head, its tensors with a first axis of 1."""
+        return self.heads([head])
+
+    def heads(self, heads: Sequence[int]) -> "Formula":
+        """Return the formula of some heads."""
 
         def pick(tensor: Tensor | None) -> Tensor | None:
-            return tensor if tensor is None or tensor.shape[0] == 1 else tensor[head : head + 1]
+            return tensor if tensor is None or tensor.shape[0] == 1 else tensor[list(heads)]
 
         return replace(self, bias=pick(self.bias), allowed=pick(self.allowed), sink=pick(self.sink))
 

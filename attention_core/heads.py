@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attention_core.captured import Capture
-from attention_core.dot_product import trace_attention
 from attention_core.relations import MARKED
 
 CLEARLY = 2.0  # "clearly more" means at least twice as much
@@ -92,19 +91,14 @@ def word_weights(seen: Capture, layers: range | None = None) -> Float[Tensor, "N
     mean, total = _grouping(seen)
     found = []
     for layer in layers or range(seen.layers):
-        own = seen.layer(layer)
-        weights = trace_attention(own.query, own.key, own.value, own.formula).weights
-        found.append(mean @ weights.cpu() @ total)
+        found.append(mean @ seen.shares(layer).weights.cpu() @ total)
     return torch.cat(found)
 
 
 def even_weights(seen: Capture) -> tuple[Float[Tensor, "W V"], Bool[Tensor, "W V"]]:
     """Return the weights between words of a head that looks at all allowed tokens equally, and which are allowed."""
     mean, total = _grouping(seen)
-    own = seen.layer(0)
-    nothing = torch.zeros_like(own.query[:1].float())  # all scores are 0
-    allowed = trace_attention(nothing, torch.zeros_like(own.key[:1].float()), nothing, own.formula.head(0)).allowed[0]
-    allowed = allowed.float().cpu()
+    allowed = seen.shares(0, heads=[0]).allowed[0].float().cpu()
     weights = allowed / allowed.sum(dim=-1, keepdim=True).clamp_min(1)
     return mean @ weights @ total, mean @ allowed @ total > 0
 
@@ -149,7 +143,7 @@ def pairs_of(seen: Capture, relation: str, query: int = 0, key: int = 0) -> list
 
 def looks_back(seen: Capture) -> bool:
     """Return whether a word may only look at itself and at earlier ones."""
-    return bool(seen.layer(0).formula.term("causal"))
+    return seen.causal()
 
 
 def marked(seen: Capture, pairs: Sequence[tuple[int, int]]) -> Marked:

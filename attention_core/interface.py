@@ -43,6 +43,11 @@ class LayerAttention:
     kind: str
     name: str
 
+    @property
+    def heads(self) -> int:
+        """How many query heads there are."""
+        return len(self.query)
+
 
 @dataclass
 class Recording:
@@ -51,7 +56,20 @@ class Recording:
     names: dict[int, str]
     two_stacks: bool
     layers: list[LayerAttention] = field(default_factory=list)
-    masks: dict[tuple[int, bool, int | None], Formula] = field(default_factory=dict)
+    masks: dict[tuple[int, bool, int | None], tuple[Tensor, Formula]] = field(default_factory=dict)
+
+    def add(self, layer: LayerAttention) -> None:
+        """Keep a layer.
+
+        Raises:
+            TypeError: If it looks twice with the same queries, as in differential attention.
+        """
+        if self.layers and self.layers[-1].query.data_ptr() == layer.query.data_ptr():
+            raise TypeError(
+                f"{layer.name} looks twice with the same queries and combines what comes back (differential "
+                "attention), which the weights of one head can't show"
+            )
+        self.layers.append(layer)
 
     def kind(self, module: nn.Module) -> str:
         """Say which of an encoder-decoder's three kinds of attention a module is."""
@@ -120,10 +138,9 @@ def gaze_attention(
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     formula = _read_formula(module, query, attention_mask, kwargs, record)
     if record is not None:
-        layer = LayerAttention(
-            query[0], key[0], value[0], formula, record.kind(module), record.names.get(id(module), "")
+        record.add(
+            LayerAttention(query[0], key[0], value[0], formula, record.kind(module), record.names.get(id(module), ""))
         )
-        record.layers.append(layer)
     if not special:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     # No fused kernel knows these terms: one head at a time, so that only one matrix of scores is in memory.
@@ -141,7 +158,9 @@ def _read_formula(
     module: nn.Module, query: Tensor, mask: Tensor | None, kwargs: dict, record: Recording | None
 ) -> Formula:
     if query.shape[0] != 1:
-        raise ValueError(f"one sequence at a time: this batch has {query.shape[0]}")
+        raise ValueError(
+            f"one sequence at a time: this batch has {query.shape[0]}, or the model cuts its input into as many windows"
+        )
     is_causal = kwargs.get("is_causal")
     is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     window = kwargs.get("sliding_window")
@@ -159,8 +178,9 @@ def _read_formula(
     memory = record.masks if record is not None else {}
     key = (id(mask), bool(is_causal), window)
     if key not in memory:
-        memory[key] = _read_mask(mask[0], bool(is_causal), window)
-    return formula.changed(memory[key])
+        # The mask is kept with it: once it is gone, the next layer's may get its id (BEiT makes one for each layer).
+        memory[key] = mask, _read_mask(mask[0], bool(is_causal), window)
+    return formula.changed(memory[key][1])
 
 
 def _read_mask(mask: Tensor, is_causal: bool, window: int | None) -> Formula:

@@ -56,4 +56,4 @@ def shown(
         if way not in combine:
             raise ValueError(f"the ways are {', '.join(WAYS)}, not {way!r}")
         found = combine[way](torch.stack(list(maps)))
-    return view_map(seen, found.to(seen.layer(0).query.device), first=first)
+    return view_map(seen, found.to(seen.weights(0, 0).device), first=first)

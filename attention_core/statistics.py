@@ -6,7 +6,7 @@ measured on random tokens that come twice, since in a real text a head may look 
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -18,7 +18,6 @@ from torch import Tensor
 
 from attention_core import compute
 from attention_core.captured import Capture, capture
-from attention_core.dot_product import scores, softmax
 from attention_core.grouping import tiles
 from attention_core.models.loading import LoadedModel
 from attention_core.tokens import Token, read_tokens
@@ -272,14 +271,7 @@ def _special(token: Token) -> bool:
 
 def _weights(seen: Capture, layer: int, heads: range) -> tuple[Float[Tensor, "H Q K"], Bool[Tensor, "Q K"]]:
     """Return the weights of some heads, and where they may look: the same for all heads of a layer, in all models."""
-    own = seen.layer(layer)
-    picked = list(heads)
-    groups = [seen.group(layer, head) for head in picked]
-    formula = own.formula
-    bias, sink = (t if t is None or len(t) == 1 else t[picked] for t in (formula.bias, formula.sink))
-    formula = replace(formula, bias=bias, sink=sink)
-    _, scaled, steps, allowed = scores(own.query[picked], own.key[groups], formula)
-    weights, _ = softmax(steps[-1].scores if steps else scaled, allowed, formula.term("sink"))
+    weights, _, allowed = seen.shares(layer, heads=heads)
     return weights, allowed[0]
 
 

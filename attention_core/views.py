@@ -1,5 +1,6 @@
 """One head as a page shows it: plain arrays and words, in the units and with the special tokens that were asked for."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,9 @@ from numpy import ndarray
 from torch import Tensor
 
 from attention_core.captured import Capture
-from attention_core.formula import Formula
+from attention_core.formula import TERMS, Formula
 from attention_core.grouping import group_weights, tiles
+from attention_core.weights_only import LayerWeights
 
 UNITS = ("token", "word")
 SPECIALS = ("shown", "hidden", "renormalised")
@@ -23,7 +25,7 @@ class HeadView:
     """One head's numbers, for the queries and keys that are shown.
 
     In words there are weights only: scores belong to tokens, and a sum of scores means nothing. Then ``raw``,
-    ``final`` and ``steps`` are empty (0, Q, K).
+    ``final`` and ``steps`` are empty (0, Q, K). So they are where the model hands out weights only, as ``only`` says.
 
     Attributes:
         queries: Their labels.
@@ -40,11 +42,15 @@ class HeadView:
         hidden: The weight on special tokens that are hidden; zero where they are shown or the rest is renormalised.
         sink: The weight on the head's sink.
         factor: What raw scores are multiplied by.
-        size: dₖ, the size of one head.
+        size: dₖ, the size of one head; 0 where it can't be seen.
         group: The key-value head that this query head reads.
         groups: How many key-value heads the layer has.
         heads: How many query heads it has; more than groups where several share one.
         causal: Whether a query may only look back.
+        terms: The terms of the head's own formula, in order, with their numbers (NaN for a matrix): "factor", and those
+            of ``formula.TERMS`` that it has. The changes of a learner are not in it.
+        place: The layer's number in the model, from 0, where it is another one: layers without attention come before.
+        only: Why there are weights and no scores; empty where there are scores.
     """
 
     queries: tuple[str, ...]
@@ -66,6 +72,9 @@ class HeadView:
     groups: int
     heads: int
     causal: bool
+    terms: tuple[tuple[str, float], ...] = ()
+    place: int | None = None
+    only: str = ""
 
 
 def view_head(
@@ -93,9 +102,13 @@ def view_head(
 
     Raises:
         ValueError: If ``unit`` or ``special`` is none of these.
+        WeightsOnly: If the formula is to be changed, and the model hands out weights only.
     """
-    trace = seen.trace(layer, head, formula, kind)
     own = seen.layer(layer, kind)
+    if isinstance(own, LayerWeights):
+        weights = seen.weights(layer, head, formula, kind)
+        return _without_scores(seen, weights, layer, head, unit, special, first, kind)
+    trace = seen.trace(layer, head, formula, kind)
     rows, columns, shown = _shown(seen, trace.weights, trace.sink, trace.allowed, unit, special, first, kind)
 
     def cut(*scores: Tensor) -> np.ndarray:
@@ -114,6 +127,8 @@ def view_head(
         groups=len(own.key),
         heads=len(own.query),
         causal=bool(own.formula.changed(formula).term("causal")),
+        terms=_terms(own.formula.head(head), own.query.shape[-1]),
+        place=_place(seen, layer, kind),
     )
 
 
@@ -137,9 +152,16 @@ def view_map(
     Raises:
         ValueError: If ``unit`` or ``special`` is none of those.
     """
-    own = seen.layer(0)
-    allowed = seen.trace(0, 0).allowed
-    _, _, shown = _shown(seen, weights, torch.zeros_like(weights[:, 0]), allowed, unit, special, first, None)
+    return _without_scores(seen, weights, 0, 0, unit, special, first, None)
+
+
+def _without_scores(
+    seen: Capture, weights: Tensor, layer: int, head: int, unit: str, special: str, first: bool, kind: str | None
+) -> HeadView:
+    own = seen.layer(layer, kind)
+    allowed = seen.shares(layer, kind, [head]).allowed[0]
+    _, _, shown = _shown(seen, weights, torch.zeros_like(weights[:, 0]), allowed, unit, special, first, kind)
+    given = isinstance(own, LayerWeights)
     return HeadView(
         **shown,
         raw=_nothing(shown),
@@ -147,11 +169,13 @@ def view_map(
         step_names=(),
         final=_nothing(shown),
         factor=1.0,
-        size=own.query.shape[-1],
-        group=0,
-        groups=len(own.key),
-        heads=len(own.query),
-        causal=bool(own.formula.term("causal")),
+        size=0 if given else own.query.shape[-1],
+        group=seen.group(layer, head, kind),
+        groups=own.heads if given else len(own.key),
+        heads=own.heads,
+        causal=seen.causal(layer, kind),
+        place=_place(seen, layer, kind),
+        only=own.reason if given else "",
     )
 
 
@@ -212,10 +236,26 @@ def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | Non
     """
     queries, keys = (tiles(len(tokens), size) for tokens in seen.axes(kind))
     pictures = []
-    for head in range(len(seen.layer(layer, kind).query)):
+    for head in range(seen.layer(layer, kind).heads):
         weights = group_weights(seen.weights(layer, head, kind=kind), queries, keys)
         pictures.append((weights / weights.max().clamp_min(1e-9) * 255).round().to(torch.uint8))
     return _array(torch.stack(pictures))
+
+
+def _place(seen: Capture, layer: int, kind: str | None) -> int | None:
+    place = seen.place(layer, kind)
+    return None if place == layer else place
+
+
+def _terms(own: Formula, size: int) -> tuple[tuple[str, float], ...]:
+    found = {"factor": own.multiplier(size)}
+    for name in TERMS:
+        term = own.term(name)
+        if isinstance(term, Tensor):
+            found[name] = float(term) if term.numel() == 1 else math.nan
+        elif term is not None and term is not False:
+            found[name] = math.nan if term is True else float(term)
+    return tuple(found.items())
 
 
 def _nothing(shown: dict[str, Any]) -> Float[ndarray, "0 Q K"]:

@@ -14,6 +14,7 @@ from figures.heatmaps import Show
 SIDE, LARGEST, LETTER, LINE = 720.0, 44.0, 13, 26.0  # pixels
 LEAST = 0.01  # a line for less can't be seen
 LONGEST = 24  # letters of a label
+DECADES = 3  # powers of ten that logarithmic colours show
 
 
 def heatmap_svg(
@@ -25,6 +26,7 @@ def heatmap_svg(
     theme: Theme = "light",
     title: str = "",
     allowed: Bool[ndarray, "Q K"] | None = None,
+    log: bool = False,
 ) -> str:
     """Draw one head as a map: queries are rows, keys are columns, and the bar shows the true range.
 
@@ -36,6 +38,7 @@ def heatmap_svg(
         theme: "light" or "dark".
         title: Written above.
         allowed: True where a query may look at a key; all else is grey.
+        log: Colours of weights by their power of ten, three of them below the largest, as on the page.
 
     Returns:
         The SVG; labels are text in it and never markup.
@@ -60,7 +63,9 @@ def heatmap_svg(
     up = above + (34 if title else 8)
     width, height = left + cell * len(keys) + 24, up + cell * len(queries) + 56
     parts = [_text(left, 22.0, title, palette, size=LETTER + 3)] if title else []
-    shade = _shades(np.where(open_, scores, np.nan), bottom, top, stops, palette)
+    log = log and show == "weights"
+    low = top / 10**DECADES if log else low
+    shade = _shades(np.where(open_, _place(scores, top, log=log), np.nan), bottom, top, stops, palette)
     for q, row in enumerate(shade):
         for k, run in _runs(row):
             parts.append(_box(left + k * cell, up + q * cell, run * cell, cell, row[k]))
@@ -76,9 +81,10 @@ def heatmap_svg(
             parts.append(_text(x, y, _short(float(scores[q, k])), palette, anchor="middle", fill=ink))
     at = up + cell * len(queries) + 24
     for n in range(40):
-        colour = _shades(np.array([[low + (high - low) * n / 39]]), bottom, top, stops, palette)[0][0]
+        value = low * (top / low) ** (n / 39) if log else low + (high - low) * n / 39
+        colour = _shades(_place(np.array([[value]]), top, log=log), bottom, top, stops, palette)[0][0]
         parts.append(_box(left + 60 + n * 4, at, 4.5, 10.0, colour))
-    parts.append(_text(left + 52, at + 10, _short(low), palette, anchor="end"))
+    parts.append(_text(left + 52, at + 10, f"≤ {low:.1g}" if log else _short(low), palette, anchor="end"))
     parts.append(_text(left + 228, at + 10, _short(high), palette))
     return _svg(max(width, left + 300), height, parts, palette)
 
@@ -196,6 +202,13 @@ def _shades(
         [palette.blocked if shut else "#{:02x}{:02x}{:02x}".format(*colour) for shut, colour in zip(*line, strict=True)]
         for line in zip(closed, np.nan_to_num(mixed).round().astype(int), strict=True)
     ]
+
+
+def _place(scores: Float[ndarray, "Q K"], top: float, *, log: bool) -> Float[ndarray, "Q K"]:
+    """Return where on the scale from 0 to ``top`` the colours stand."""
+    if not log:
+        return scores
+    return top * (1 + np.log10(np.maximum(scores, top * 10.0**-DECADES) / top) / DECADES)
 
 
 def _runs(row: Sequence[str]) -> Iterable[tuple[int, int]]:

@@ -4,6 +4,7 @@ import streamlit as st
 
 from ui import controls, link
 from ui.compute import head_view
+from ui.formula import changed_line, formula_choice
 from ui.frame import frame
 from ui.show import heat, links, row, shape_line
 from ui.take_away import take_away
@@ -16,14 +17,19 @@ with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
     model = controls.model_choice()
     layer = controls.layer_choice(model, text)
     also = controls.overlay_choice(model, text)
+    formula = st.container(width="content")
 controls.token_count(model, text)
 head = controls.head_choice(model, text, layer)
+with formula:
+    without = formula_choice(model, text, layer, head)
 with st.container(horizontal=True, gap="medium"):
     unit, special = controls.unit_choice()
     first = controls.first_choice()
     show = controls.show_choice()
 
-heads = {n: head_view(model, text, layer, n, unit, special, first != "hidden") for n in dict.fromkeys((head, *also))}
+heads = {
+    n: head_view(model, text, layer, n, unit, special, first != "hidden", without) for n in dict.fromkeys((head, *also))
+}
 view = f"{model}-{unit}-{special}"
 left, right = st.columns(2, gap="large")
 with left:
@@ -33,7 +39,8 @@ with right:
     heading("sentence.heat")
     heat(heads[head], show, view=view, log=first == "log")
 row(heads[head], view=view)
-take_away(model, text, layer, heads, show=show, log=first == "log")
+take_away(model, text, layer, heads, show=show, log=first == "log", unit=unit, changes=(without, 1.0))
 controls.reading_line(model, text)
 shape_line(heads[head])
+changed_line(without)
 link.publish()

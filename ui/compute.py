@@ -67,9 +67,22 @@ def _reading(model: str, text: str) -> "Reading":
 
 
 @door
-def head_view(model: str, text: str, layer: int, head: int, unit: str, special: str, first: bool = True) -> "HeadView":
-    """Compute one head, layer and head from 0; ``first`` is False where the first token is hidden as a key."""
-    return compute.run(compute.view, model, text, LIMIT, layer, head, unit, special, first)
+def head_view(
+    model: str,
+    text: str,
+    layer: int,
+    head: int,
+    unit: str,
+    special: str,
+    first: bool = True,
+    without: tuple[str, ...] = (),
+    temperature: float = 1.0,
+) -> "HeadView":
+    """Compute one head, layer and head from 0.
+
+    ``first`` is False where the first token is hidden as a key; ``without`` names terms of the formula to leave out.
+    """
+    return compute.run(compute.view, model, text, LIMIT, layer, head, unit, special, first, without, temperature)
 
 
 @door

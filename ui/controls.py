@@ -7,7 +7,7 @@ import streamlit as st
 from attention_core.models.catalogue import offered
 from ui import link
 from ui.components import head_strip
-from ui.compute import head_thumbnails, reading
+from ui.compute import head_thumbnails, head_view, reading
 from ui.text import note, plain, t, words
 
 EXAMPLE = "I ate the cake and it was delicious"
@@ -43,7 +43,13 @@ def model_choice() -> str:
     """Ask for a model."""
     models = offered()
     model = link.restore("model", "minilm", link.one_of(*models))
-    _choice("model", models, lambda name: plain(models[name]), on_change=link.forget, args=("layer", "head", "also"))
+    _choice(
+        "model",
+        models,
+        lambda name: plain(models[name]),
+        on_change=link.forget,
+        args=("layer", "head", "also", "without"),
+    )
     return model
 
 
@@ -60,7 +66,8 @@ def head_choice(model: str, text: str, layer: int) -> int:
     heads = reading(model, text).heads
     head = link.restore("head", BEST_HEAD.get(model, FIRST_HEAD)[1], link.whole(1, heads))
     names = [str(n) for n in range(1, heads + 1)]
-    meta = {"chosen": head - 1, "names": names, "words": words("head_strip")}
+    groups = head_view(model, text, layer, head - 1, "token", "shown").groups
+    meta = {"chosen": head - 1, "names": names, "groups": groups, "words": words("head_strip")}
     st.html(f'<p class="gaze-label">{t("controls.head")}</p>')
     head_strip(meta, {"tiles": head_thumbnails(model, text, layer)}, key="heads", on_pick=_pick_head)
     return head - 1

@@ -30,7 +30,9 @@ def heat(head: "HeadView", show: str, *, view: str, log: bool = False, key: str 
     What is pointed at and pinned is shared by all pictures of a ``view``; maps of the same view have keys of their own.
     Where the numbers are no weights, they have another ``name``.
     """
-    if show != "weights" and not len(head.raw):
+    if show != "weights" and head.only:
+        note("show.weights_only", reason=head.only)
+    elif show != "weights" and not len(head.raw):
         note("show.words_have_weights")
     meta, arrays = drawn_heat(head, show, view=view, log=log)
     meta["words"] |= {"weights": name} if name else {}
@@ -109,10 +111,12 @@ def drawn_row(head: "HeadView", *, view: str) -> Drawn:
 
 
 def shape_line(head: "HeadView") -> None:
-    """Say the shapes, dₖ, the factor and the key-value head, and how much is hidden."""
+    """Say the shapes, dₖ, the factor, the layer's own number and the key-value head, and how much is hidden."""
     queries, keys = head.weights.shape
-    kind = "shapes" if len(head.raw) else "shapes_words"
+    kind = "shapes_only" if head.only else "shapes" if len(head.raw) else "shapes_words"
     note(f"show.{kind}", queries=queries, keys=keys, size=head.size, factor=factor_text(head))
+    if head.place is not None:
+        note("show.place", place=head.place + 1)
     if head.groups < head.heads:
         note("show.group", group=head.group + 1, groups=head.groups)
     if head.hidden.any():
@@ -152,7 +156,7 @@ def sentence_of(view: "HeadView", query: int, key: int, **values: object) -> Non
 
 def factor_text(head: "HeadView") -> str:
     """Write the factor as people know it: 1/√32 = 0.1768, or the bare number where it is another."""
-    if math.isclose(head.factor, 1 / math.sqrt(head.size), rel_tol=1e-6):
+    if head.size and math.isclose(head.factor, 1 / math.sqrt(head.size), rel_tol=1e-6):
         return f"1/√{head.size} = {head.factor:.4g}"
     return f"{head.factor:.4g}"
 

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 
 from attention_core import compute
@@ -11,6 +13,7 @@ from attention_core.models.catalogue import offered
 from ui.components.picture_files import picture_files
 from ui.components.standalone import Part, standalone
 from ui.compute import LIMIT, head_view
+from ui.formula import named
 from ui.lesson import theme
 from ui.show import drawn_heat, drawn_links, drawn_row, focus
 from ui.text import language, note, t, words
@@ -27,7 +30,9 @@ def take_away(
     *,
     show: str = "weights",
     log: bool = False,
-    changes: tuple[bool, float, bool] = (True, 1.0, True),
+    unit: str = "token",
+    changes: tuple[tuple[str, ...], float] = ((), 1.0),
+    pair: tuple[int, int] | None = None,
     pane: str = "",
 ) -> None:
     """Offer what is shown of a head as files and as Python; made only when asked.
@@ -39,58 +44,99 @@ def take_away(
         views: By head, from 0, as they are shown: the first one is given away, the lines show all.
         show: What the map shows.
         log: Whether the map has logarithmic colours.
-        changes: Of the formula: whether it is scaled, the temperature, and whether the mask is on.
+        unit: What the views show: "token" or "word".
+        changes: Of the formula: the terms that are left out, and the temperature.
+        pair: The query and the key that the page speaks of; without it, those to look at first.
         pane: The name of the pane, on a page that has several.
     """
-    title = t("take_away.title") if not pane else f"{t('take_away.title')} · {pane}"
+    head, view = next(iter(views.items()))
+    short = t("take_away.head", layer=layer + 1, head=head + 1)
+    title = " · ".join([t("take_away.title"), *([pane] if pane else []), short])
     place = st.expander(title, icon=":material/download:", key=f"take_away{pane}", on_change="rerun")
     if not place.open:
         return
-    head, view = next(iter(views.items()))
     show = show if len(view.raw) else "weights"
-    file = _file_name(model, layer, head)
-    name = t("take_away.name", model=offered()[model], layer=layer + 1, head=head + 1)
-    page = {"title": name, "text": text, "parts": _parts(views, show, log), "lang": language()}
+    file = _file_name(model, layer, head) + ("-words" if unit == "word" else "")
+    name = _title(model, short, changes)
+    whole = head_view(model, text, layer, head, unit, "shown", True, *changes)  # whatever is hidden on the page
+    query, key = pair or focus(whole)
+    parts = _parts(views, show, log, query if len(view.queries) == len(whole.queries) else focus(view)[0])
+    page = {"title": name, "text": text, "parts": parts, "lang": language()}
     shown = t("take_away.map", show=t(f"controls.show_{show}"))
+    scores = {"weights": view.weights, "raw": view.raw[:1].sum(0), "scaled": view.raw[:1].sum(0) * view.factor}[show]
     pictures = [
-        {"title": shown, "file": f"{file}-map", "svg": _map(view, show, name)},
+        {"title": shown, "file": f"{file}-map", "svg": _map(scores, view, show, name, log=log)},
         {"title": t("take_away.lines"), "file": f"{file}-lines", "svg": _lines(view, name)},
     ]
     asked = (model, text, LIMIT, layer, head)
-    pair = focus(head_view(model, text, layer, head, "token", "shown"))  # in tokens, whatever is shown
+    about = "csv_words_help" if not len(view.raw) else "csv_help"
     with place:
         left, right = st.columns(2, gap="large")
         with left:
             picture_files({"pictures": pictures, "words": words("picture_files")}, key=f"pictures{pane}")
         with right:
-            _button("csv", pane, "text/csv", f"{file}.csv", lambda: _csv(view))
-            _button("npz", pane, "application/octet-stream", f"{file}.npz", lambda: _npz(*asked, *changes))
+            _button("csv", pane, "text/csv", f"{file}.csv", lambda: _csv(view), about)
+            npz = f"{_file_name(model, layer, head)}.npz"
+            _button("npz", pane, "application/octet-stream", npz, lambda: _npz(*asked, *changes))
             _button("html", pane, "text/html", f"{file}.html", lambda: standalone(**page).encode())
         note("take_away.python")
-        st.code(compute.run(compute.lines, *asked, *pair, *changes), language="python")
+        st.code(compute.run(compute.lines, *asked, query, key, *changes, unit), language="python")
 
 
-def _button(kind: str, pane: str, mime: str, file: str, data: Callable[[], bytes]) -> None:
-    label, about = t(f"take_away.{kind}"), t(f"take_away.{kind}_help")
-    key = f"take_{kind}{pane}"
+def take_map(view: "HeadView", name: str, file: str, scores: np.ndarray | None = None, *, log: bool = False) -> None:
+    """Offer a map that is no single head's as pictures and as a table; made only when asked.
+
+    Args:
+        view: Its labels and weights.
+        name: What it is, in the reader's language.
+        file: The files' name, without ending.
+        scores: What to draw where it is no weights but differences, (Q, K), symmetric about 0.
+        log: Whether it has logarithmic colours.
+    """
+    title = f"{t('take_away.title')} · {name}"
+    place = st.expander(title, icon=":material/download:", key=f"take_{file}", on_change="rerun")
+    if not place.open:
+        return
+    drawn, show = (view.weights, "weights") if scores is None else (scores, "raw")
+    picture = {"title": name, "file": file, "svg": _map(drawn, view, show, name, log=log)}
+    with place:
+        left, right = st.columns(2, gap="large")
+        with left:
+            picture_files({"pictures": [picture], "words": words("picture_files")}, key=f"pictures-{file}")
+        with right:
+            table, number = replace(view, weights=drawn, raw=view.raw[:0]), "share" if scores is None else "difference"
+            _button("csv", file, "text/csv", f"{file}.csv", lambda: _csv(table, number), "csv_map_help")
+
+
+def _title(model: str, short: str, changes: tuple[tuple[str, ...], float]) -> str:
+    without, temperature = changes
+    parts = [offered()[model], short]
+    parts += [t("take_away.without", terms=named(without))] if without else []
+    parts += [t("take_away.temperature", number=f"{temperature:g}")] if temperature != 1 else []
+    return " · ".join(parts)
+
+
+def _button(kind: str, pane: str, mime: str, file: str, data: Callable[[], bytes], about: str = "") -> None:
+    label, key = t(f"take_away.{kind}"), f"take_{kind}{pane}"
+    about = t(f"take_away.{about or f'{kind}_help'}")
     st.download_button(label, data, file, mime, key=key, help=about, on_click="ignore", width="stretch")
 
 
-def _csv(view: "HeadView") -> bytes:
+def _csv(view: "HeadView", number: str = "weight") -> bytes:
     from attention_core.export import head_csv
 
-    return head_csv(view).encode("utf-8-sig")
+    return head_csv(view, number).encode("utf-8-sig")
 
 
 def _npz(*asked: object) -> bytes:
     return compute.run(compute.archive, *asked)
 
 
-def _map(view: "HeadView", show: str, title: str) -> str:
+def _map(scores: np.ndarray, view: "HeadView", show: str, title: str, *, log: bool) -> str:
     from figures.pictures import heatmap_svg
 
-    scores = {"weights": view.weights, "raw": view.raw[:1].sum(0), "scaled": view.raw[:1].sum(0) * view.factor}[show]
-    return heatmap_svg(scores, view.queries, view.keys, show=show, theme=theme(), title=title, allowed=view.allowed)
+    style = {"show": show, "theme": theme(), "title": title, "log": log}
+    return heatmap_svg(scores, view.queries, view.keys, allowed=view.allowed, **style)
 
 
 def _lines(view: "HeadView", title: str) -> str:
@@ -99,9 +145,8 @@ def _lines(view: "HeadView", title: str) -> str:
     return links_svg(view.weights, view.queries, view.keys, theme=theme(), title=title)
 
 
-def _parts(views: "dict[int, HeadView]", show: str, log: bool) -> list[Part]:
+def _parts(views: "dict[int, HeadView]", show: str, log: bool, pinned: int | None) -> list[Part]:
     head, name = next(iter(views.values())), "file"
-    pinned = focus(head)[0]
     return [
         Part(t("sentence.links"), "token_links", *drawn_links(views, view=name, pinned=pinned)),
         Part(t("sentence.heat"), "heatmap", *drawn_heat(head, show, view=name, log=log)),

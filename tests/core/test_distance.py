@@ -239,8 +239,9 @@ def test_a_view_of_a_changed_formula_is_the_capture_s(models, monkeypatch):
     monkeypatch.setitem(compute._models, "smollm2", models["smollm2"])
     text = "the bank of the river"
     seen = compute.run(compute._seen, "smollm2", text, 512)
-    for scaled, temperature, mask in ((False, 1.0, True), (True, 2.0, True), (True, 1.0, False)):
-        view = compute.run(compute.view, "smollm2", text, 512, 3, 4, "token", "shown", True, scaled, temperature, mask)
+    for without, temperature in ((("factor",), 1.0), ((), 2.0), (("causal",), 1.0)):
+        view = compute.run(compute.view, "smollm2", text, 512, 3, 4, "token", "shown", True, without, temperature)
+        mask, scaled = "causal" not in without, "factor" not in without
         formula = Formula(scaled=scaled, temperature=temperature, without=() if mask else ("causal",))
         np.testing.assert_array_equal(view.weights, view_head(seen, 3, 4, formula=formula).weights)
         assert view.causal == mask

@@ -80,3 +80,13 @@ def test_what_does_not_fit_is_refused():
         heatmap_svg(WEIGHTS, LABELS[1:], LABELS, show="weights")
     with pytest.raises(ValueError, match="no query 7 among 7"):
         links_svg(WEIGHTS, LABELS, LABELS, pinned=7)
+
+
+def test_logarithmic_colours_show_three_powers_of_ten():
+    weights = np.array([[1.0, 0.1], [0.001, 0.0]], dtype=np.float32)
+    svg = heatmap_svg(weights, ["a", "b"], ["a", "b"], show="weights", log=True)
+    fills = [e.attrib["fill"] for e in ET.fromstring(svg).iter(f"{SVG}rect")][1:4]
+    assert fills[0] == LIGHT.weights[-1]
+    assert fills[1] == LIGHT.weights[6]  # a tenth of the largest: two thirds of the way
+    assert fills[2] == LIGHT.weights[0]  # one run: 0.001 and 0 look the same
+    assert "≤ 0.001" in texts(svg)

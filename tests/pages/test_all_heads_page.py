@@ -214,9 +214,15 @@ def test_six_hundred_heads(open_page, own_models, tmp_path):  # noqa: F811
 
 
 def test_a_model_that_can_not_be_seen_says_why(open_page, own_models):  # noqa: F811
-    page = open_page(PAGE, lang="en", model="tiny-bloom")
+    page = open_page(PAGE, lang="en", model="tiny-fnet")
     assert not page.exception
     assert "can't be seen" in page.error[0].value
+
+
+def test_a_model_that_shows_weights_only_has_a_wall(open_page, own_models):  # noqa: F811
+    page = open_page(PAGE, lang="en", model="tiny-bloom", one_map="yes", way="rollout")
+    assert not page.exception
+    assert len(payload(page, "wall")["shown"]) == 4
 
 
 def test_the_numbers_of_every_head(open_page):

@@ -123,7 +123,7 @@ def test_formula_of_a_pane(open_page):
     page.toggle(key="scaled_b").set_value(False).run()
     assert link(page)["scaled_b"] == "no"
     sent = arrays(page, "heat-b")
-    expected = compute.run(compute.view, "minilm", EXAMPLE, 512, 5, 11, "token", "shown", True, False)
+    expected = compute.run(compute.view, "minilm", EXAMPLE, 512, 5, 11, "token", "shown", True, ("factor",))
     np.testing.assert_array_equal(sent["weights"], expected.weights)
     page.slider(key="temperature_b").set_value(2.5).run()
     assert link(page)["temperature_b"] == "2.5"

@@ -305,7 +305,8 @@ def test_a_file_is_asked_in_pieces_stopped_and_read(open_page):
     lines = ["I ate the cake and it fell", "nothing", "", "the cake, and it was good"] * 3
     page = upload(page, "mine.txt", "\n".join(lines).encode())
     assert not page.exception
-    assert "9 sentences" in said(page)
+    assert "Sentences: 9" in said(page)
+    assert "Blank lines left out: 3" in said(page)
     assert not page.get("bidi_component") or "find_heads" not in [e.key for e in page.get("bidi_component")]
     page.button(key="find_start").click().run()
     for _ in range(40):
@@ -418,3 +419,35 @@ def test_many_lines(count, kept):
 def test_many_lines_are_said(open_page):
     page = upload(open_page(PAGE, lang="en", find_in="file"), "a.txt", b"a b c\n" * 100_000)
     assert "100,000 lines" in page.warning[0].value
+
+
+def test_short_lines_are_left_out_for_what_they_are(open_page):
+    page = open_page(PAGE, lang="en", find_in="lines", find_what="previous", find_lines="hello")
+    assert not page.exception
+    assert "no word has another one to look at" in said(page)
+    assert "at least two words" in page.info[0].value
+
+
+def test_what_the_best_of_none_does_is_not_concluded(open_page):
+    asked = {"find_from": "the", "find_to": "cake", "find_which": "first"}
+    page = open_page(PAGE, lang="en", find_in="lines", find_lines="the cat saw the cake and the cat", **asked)
+    assert "No head does it" in said(page)
+    assert "both words matter" not in said(page)
+
+
+def test_the_same_word_twice_is_said_for_lines_too(open_page):
+    page = open_page(
+        PAGE, lang="en", find_in="lines", find_lines="the cat saw the cake", find_from="the", find_to="the"
+    )
+    assert "Both are the same word" in said(page)
+
+
+def test_what_is_taken_away_is_the_pair_of_the_page(open_page, capsys):
+    text = "The xylophonist saw electrocardiographs and it was fine"
+    page = open_page(PAGE, lang="en", text=text, find_query="6", find_key="4")
+    page.session_state["take_away"] = True
+    page.run()
+    exec(compile(page.code[0].value, "notebook", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "it looks at electrocardiographs"
+    assert f"{float(printed[1].split()[-1]):.3f}" in said(page)

@@ -285,15 +285,17 @@ def test_shared_choices_survive_a_change_of_page(open_page):
 
 @pytest.fixture
 def own_models(tmp_path, monkeypatch):
-    """A folder of models with a tiny one that works, and one whose attention can't be seen."""
-    from transformers import AutoTokenizer, BertConfig, BertModel, BloomConfig, BloomModel
+    """A folder of models with a tiny one that works, one with weights only, and one whose attention can't be seen."""
+    from transformers import AutoTokenizer, BertConfig, BertModel, BloomConfig, BloomModel, FNetConfig, FNetModel
 
     from attention_core.models.embedded import published_file
 
     tokenizer = AutoTokenizer.from_pretrained(published_file("minilm").parent)
     bert = BertConfig(hidden_size=24, num_hidden_layers=3, num_attention_heads=2, intermediate_size=31)
     bloom = BloomConfig(vocab_size=31000, hidden_size=24, n_layer=2, n_head=2)
-    for name, model in {"tiny-bert": BertModel(bert), "tiny-bloom": BloomModel(bloom)}.items():
+    fnet = FNetConfig(vocab_size=31000, hidden_size=24, num_hidden_layers=2, intermediate_size=31)
+    models = {"tiny-bert": BertModel(bert), "tiny-bloom": BloomModel(bloom), "tiny-fnet": FNetModel(fnet)}
+    for name, model in models.items():
         model.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
     monkeypatch.setenv("GAZE_MODELS_DIR", str(tmp_path))
@@ -307,7 +309,17 @@ def test_own_model_stands_beside_the_embedded_ones(open_page, own_models):
 
 
 def test_a_model_that_can_not_be_seen_says_why(open_page, own_models):
-    page = open_page(SENTENCE, lang="en", model="tiny-bloom", text="my own model")
+    page = open_page(SENTENCE, lang="en", model="tiny-fnet", text="my own model")
     assert not page.exception
     assert "can't be seen" in page.error[0].value
-    assert "attention interface" in page.error[0].value
+    assert "hands out no weights" in page.error[0].value
+
+
+@pytest.mark.parametrize(("lang", "only"), [("en", "Weights only"), ("ko", "가중치만")])
+def test_a_model_with_weights_only_shows_them_and_says_so(open_page, own_models, lang, only):
+    page = open_page(SENTENCE, lang=lang, model="tiny-bloom", text="my own model", show="scaled")
+    assert not page.exception
+    assert not page.error
+    assert only in captions(page)
+    assert "attention interface" in captions(page)
+    assert view(page, "heat")["show"] == "weights"

@@ -27,12 +27,48 @@ def test_it_opens_with_every_kind_of_file(open_page, lang, unit, special, first)
     assert not page.exception
     assert len(page.get("download_button")) == 3
     pictures = payload(page, "pictures")["pictures"]
-    assert [picture["file"] for picture in pictures] == [
-        "gaze-minilm-layer-6-head-12-map",
-        "gaze-minilm-layer-6-head-12-lines",
-    ]
+    stem = "gaze-minilm-layer-6-head-12" + ("-words" if unit == "word" else "")
+    assert [picture["file"] for picture in pictures] == [f"{stem}-map", f"{stem}-lines"]
     assert all("<b>" not in picture["svg"] and "<script" not in picture["svg"] for picture in pictures)
-    assert "trace(layer=5, head=11)" in page.code[0].value
+    assert "layer, head = 5, 11" in page.code[0].value
+
+
+def test_a_changed_formula_is_named_and_given_away(open_page, capsys):
+    page = opened(open_page(SENTENCE, lang="en", without="factor"))
+    assert "· without factor</text>" in payload(page, "pictures")["pictures"][0]["svg"]
+    exec(compile(page.code[0].value, "notebook", "exec"), {})
+    drawn = arrays(page, "heat-minilm-token-shown")["weights"]
+    query, key = (int(n) for n in page.code[0].value.split("query, key = ")[1].splitlines()[0].split(", "))
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(drawn[query, key], abs=1e-6)
+
+
+def test_words_and_what_is_hidden(open_page, capsys):
+    """In words, and with tokens hidden, the lines still give a number of the page."""
+    text = "The xylophonist electrocardiographs quixotically and it was fine"
+    for asked in (
+        {"unit": "word", "special": "hidden"},
+        {"first": "hidden"},
+        {"unit": "word", "special": "renormalised"},
+    ):
+        page = opened(open_page(SENTENCE, lang="en", layer="2", head="3", text=text, **asked))
+        exec(compile(page.code[0].value, "notebook", "exec"), {})
+        printed = capsys.readouterr().out.splitlines()
+        query, key = printed[0].split(" looks at ")
+        shown = view(page, "heat")
+        drawn = arrays(page, next(e.key for e in page.get("bidi_component") if e.key.startswith("heat")))["weights"]
+        at = shown["queries"].index(query), shown["keys"].index(key)
+        if asked.get("special") != "renormalised":
+            assert float(printed[-1].split()[-1]) == pytest.approx(drawn[at], abs=1e-6)
+
+
+def test_logarithmic_colours_are_those_of_the_picture(open_page):
+    plain, log = (
+        payload(opened(open_page(SENTENCE, lang="en", first=first)), "pictures")["pictures"][0]["svg"]
+        for first in ("shown", "log")
+    )
+    assert "≤ 0.0008" in log
+    assert "≤" not in plain
+    assert plain != log
 
 
 def test_nothing_is_made_while_it_is_closed(open_page):
@@ -74,7 +110,7 @@ def test_one_file_is_under_three_megabytes_at_256_tokens():
 
     head = head_view("smollm2", "word " * 255, 3, 2, "token", "shown")
     assert len(head.queries) == 256
-    page = standalone("t", "x", _parts({2: head}, "weights", log=False), lang="en")
+    page = standalone("t", "x", _parts({2: head}, "weights", False, 0), lang="en")
     assert len(page.encode()) < 3_000_000
 
 
@@ -82,7 +118,7 @@ def test_user_text_is_only_text_in_the_file():
     from ui.compute import head_view
 
     head = head_view("minilm", HOSTILE, 5, 11, "token", "shown")
-    page = standalone(HOSTILE, HOSTILE, _parts({11: head}, "weights", log=True), lang="en")
+    page = standalone(HOSTILE, HOSTILE, _parts({11: head}, "weights", True, 0), lang="en")
     assert "<b>x" not in page
     assert page.count("</script>") == 1
     assert "http" not in page.replace("http://www.w3.org", "")

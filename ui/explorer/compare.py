@@ -1,6 +1,7 @@
 """The page "Compare": panes side by side, what is between two of them, and the map of all heads."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,11 +15,11 @@ from ui import link
 from ui.components import head_strip, heatmap, token_links
 from ui.components.head_map import head_map as map_of_dots
 from ui.components.word_pairs import word_pairs
-from ui.compute import LIMIT, door, head_thumbnails, reading
+from ui.compute import LIMIT, door, head_thumbnails, head_view, reading
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
 from ui.show import drawn_heat, drawn_links
-from ui.take_away import take_away
+from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Pane(NamedTuple):
     scaled: bool
     temperature: float
     mask: bool
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """The terms of the formula that are left out."""
+        return tuple(name for name, there in (("factor", self.scaled), ("causal", self.mask)) if not there)
 
     @property
     def name(self) -> str:
@@ -103,7 +109,8 @@ def panes(columns: Sequence) -> list[Pane]:
 
 def view(pane: Pane, unit: str, special: str, first: str) -> "HeadView":
     """Compute what a pane shows."""
-    return _view(pane.model, pane.text, pane.layer, pane.head, unit, special, first != "hidden", *pane[5:])
+    place = (pane.model, pane.text, pane.layer, pane.head)
+    return head_view(*place, unit, special, first != "hidden", pane.without, pane.temperature)
 
 
 def pictures(columns: Sequence, panes: Sequence[Pane], views: "Sequence[HeadView]", show: str, *, log: bool) -> None:
@@ -113,16 +120,17 @@ def pictures(columns: Sequence, panes: Sequence[Pane], views: "Sequence[HeadView
             param = "query" if head.weights.shape == views[0].weights.shape else None
             token_links(*drawn_links({pane.head: head}, view=_shared(head), param=param), key=f"links-{pane.letter}")
             heatmap(*drawn_heat(head, show, view=_shared(head), log=log, param=param), key=f"heat-{pane.letter}")
-    if show != "weights" and any(not len(head.raw) for head in views):
-        note("show.words_have_weights")
+    if show != "weights":
+        reasons = [("show.weights_only", head.only) if head.only else ("show.words_have_weights", "") for head in views]
+        for key, reason in dict.fromkeys(r for r, head in zip(reasons, views, strict=True) if not len(head.raw)):
+            note(key, reason=reason)
 
 
-def give_away(panes: Sequence[Pane], views: "Sequence[HeadView]", show: str, *, log: bool) -> None:
+def give_away(panes: Sequence[Pane], views: "Sequence[HeadView]", unit: str, show: str, *, log: bool) -> None:
     """Offer each pane as files and as Python."""
     for pane, head in zip(panes, views, strict=True):
-        changes = (pane.scaled, pane.temperature, pane.mask)
-        shown = {pane.head: head}
-        take_away(pane.model, pane.text, pane.layer, shown, show=show, log=log, changes=changes, pane=pane.name)
+        what = {"show": show, "log": log, "unit": unit, "changes": (pane.without, pane.temperature)}
+        take_away(pane.model, pane.text, pane.layer, {pane.head: head}, pane=pane.name, **what)
 
 
 def pair_choice(count: int) -> tuple[int, int]:
@@ -156,7 +164,7 @@ def between(panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int,
         if first.weights.shape == second.weights.shape:
             _difference(one, other, first, second, looked)
         else:
-            _no_difference(one, other, first, second)
+            _no_difference(one, other, first, second, paired=bool((~np.isnan(distances)).any()))
     with right:
         _mean(one, other, distances, queries, first)
         _pairs(one, other, first, second, queries, distances, looked)
@@ -254,7 +262,7 @@ def _formula(letter: str, model: str, text: str, models: dict[str, str]) -> tupl
     key = partial(_key, letter=letter)
     scaled = link.restore(f"scaled_{letter}", True, link.switch)
     temperature = link.restore(f"temperature_{letter}", 1.0, _temperature)
-    causal = _view(model, text, 0, 0, "token", "shown", True, True, 1.0, True).causal
+    causal = head_view(model, text, 0, 0, "token", "shown").causal
     mask = link.restore(f"mask_{letter}", True, link.switch) if causal else True
     changes = {
         "compare.no_factor": not scaled,
@@ -324,15 +332,18 @@ def _difference(one: Pane, other: Pane, first: "HeadView", second: "HeadView", l
     arrays = {"raw": difference, "final": first.weights, "weights": second.weights, "allowed": seen}
     say("compare.difference", **letters)
     heatmap(meta, arrays, key="difference")
+    both = replace(first, queries=tuple(meta["queries"]), keys=tuple(meta["keys"]), allowed=seen)
+    take_map(both, t("compare.difference_bar", **letters), "gaze-difference", difference)
 
 
-def _no_difference(one: Pane, other: Pane, first: "HeadView", second: "HeadView") -> None:
+def _no_difference(one: Pane, other: Pane, first: "HeadView", second: "HeadView", *, paired: bool) -> None:
     rows, columns = zip(first.weights.shape, second.weights.shape, strict=True)
     sizes = [f"{r} × {c}" for r, c in zip(rows, columns, strict=True)]
     reason = t("compare.no_difference", first=one.name, second=other.name, size_first=sizes[0], size_second=sizes[1])
     in_words = [view(pane, "word", "renormalised", "shown") for pane in (one, other)]
     fits = in_words[0].weights.shape == in_words[1].weights.shape
-    st.info(" ".join([reason, t("compare.in_words" if fits else "compare.distances_even_so")]))
+    after = "compare.in_words" if fits else "compare.distances_even_so"
+    st.info(" ".join([reason, t(after)] if fits or paired else [reason]))
 
 
 def _mean(one: Pane, other: Pane, distances: np.ndarray, queries: "Sequence[Slot]", first: "HeadView") -> None:
@@ -342,7 +353,10 @@ def _mean(one: Pane, other: Pane, distances: np.ndarray, queries: "Sequence[Slot
         say("compare.no_pairs", **letters)
         return
     farthest = int(np.nanargmax(distances))
-    word = first.queries[queries[farthest][0]].strip("·")
+    place = queries[farthest][0]
+    word = first.queries[place].strip("·")
+    if first.queries.count(first.queries[place]) > 1:
+        word = f"{word} ({place + 1})"
     say("compare.mean", mean=f"{paired.mean():.2f}", word=word, largest=f"{paired.max():.2f}", **letters)
     if missing := len(distances) - len(paired):
         note("compare.unpaired", count=missing)
@@ -390,23 +404,6 @@ def _faith(found: "HeadMap") -> None:
 def _shared(head: "HeadView") -> str:
     # Pictures of one size share their pin, so that a word is looked at in all of them.
     return "compare-{}-{}".format(*head.weights.shape)
-
-
-@door
-def _view(
-    model: str,
-    text: str,
-    layer: int,
-    head: int,
-    unit: str,
-    special: str,
-    first: bool,
-    scaled: bool,
-    temperature: float,
-    mask: bool,
-) -> "HeadView":
-    job = (model, text, LIMIT, layer, head, unit, special, first, scaled, temperature, mask)
-    return compute.run(compute.view, *job)
 
 
 @door

@@ -25,6 +25,7 @@ from ui.take_away import take_away
 from ui.text import language, note, plain, say, t, words
 
 if TYPE_CHECKING:
+    from attention_core.heads import Finding
     from attention_core.minimal_pairs import MinimalPair, Switches
     from attention_core.ranking import Looks, Marks, Ranking, Words
 
@@ -369,17 +370,22 @@ def _several(
     said = {"query": marks.query, "key": marks.key}
     for reason in ("missing", "later", "unread"):
         if left.get(reason):
-            note(f"find_head.left_{reason if marks.what == 'words' else 'unread'}", **said, count=left[reason])
+            named = "short" if reason == "missing" and marks.what != "words" else reason
+            note(f"find_head.left_{named}", **said, count=left[reason])
     if total is None:
-        st.info(t("find_head.none", **{name: plain(word) for name, word in said.items()}))
+        which = "none" if marks.what == "words" else "none_places"
+        st.info(t(f"find_head.{which}", **{name: plain(word) for name, word in said.items()}))
         if marks.what == "words":
             note("find_head.common", words=", ".join(_common(lines)))
         return None
     title = t("find_head.question", **{name: plain(word) for name, word in said.items()})
     st.markdown(f"##### {title if marks.what == 'words' else t(f'find_head.question_{marks.what}')}")
     found = _ranking(total)
-    many.verdict(many.Found(_found(total, heads, marks.what != "words"), (True,) * found.sentences, (), turned=False))
-    if marks.what == "words":
+    judged = _found(total, heads, marks.what != "words")
+    many.verdict(many.Found(judged, (True,) * found.sentences, (), turned=False))
+    if marks.what == "words" and marks.query.casefold() == marks.key.casefold():
+        note("find_head.itself", key=marks.key)
+    if marks.what == "words" and judged.verdict == "found":  # of a head that does it, not of the best of none
         _swapped(found, **said)
     return _weights(found, heads, model, _Lazy(model, [lines[n] for n in used], marks), *_columns(found))
 
@@ -424,7 +430,7 @@ def _common(lines: Sequence[str]) -> list[str]:
     return [word for word, _ in counts.most_common(8)]
 
 
-def _found(total: "Looks", heads: int, by_distance: bool) -> object:
+def _found(total: "Looks", heads: int, by_distance: bool) -> "Finding":
     from attention_core.ranking import finding
 
     return compute.run(finding, total, heads, by_distance=by_distance)
@@ -780,7 +786,8 @@ def _draw(model: str, head: int, heads: int, examples: "Sequence[Example]") -> N
             weight=f"{view.weights[one.query, one.key]:.3f}",
         )
         _open(_params(model, one), head, heads)
-    take_away(model, one.text, head // heads, {head % heads: view})
+    pair = (one.query, one.key)
+    take_away(model, one.text, head // heads, {head % heads: view}, unit="word", pair=pair)
 
 
 def _marked(text: str, places: Sequence[int], gloss: str | None) -> None:

@@ -8,6 +8,7 @@ from attention_core import compute
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
 from ui.show import heat
+from ui.take_away import take_map
 from ui.text import note, say, t
 
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ def one_map(model: str, text: str, layer: int, head: int) -> None:
     with right:
         if found is not None:
             note(f"one_map.{way}")
-            name = t("one_map.share") if way == "norm" else ""
+            name = t(f"one_map.{way}_bar")
             heat(found, "weights", view=view, key=f"{view}-all", log=first == "log", name=name)
             if found.hidden.any():
                 note("show.hidden", share=f"{found.hidden.mean():.0%}")
+    if found is not None:
+        take_map(found, t(f"one_map.{way}"), f"gaze-{way}", log=first == "log")

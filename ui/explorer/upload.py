@@ -60,7 +60,7 @@ def read_lines(name: str, data: bytes) -> Lines:
     if not data:
         raise FileRefusedError("empty")
     if len(data) > MOST_BYTES:
-        raise FileRefusedError("large", size=f"{len(data) / 2**20:.1f}")
+        raise FileRefusedError("large", size=f"{len(data) / 1e6:.1f}")
     text = _decode(data)
     if "\x00" in text:
         raise FileRefusedError("binary", place=text.index("\x00"))
@@ -104,7 +104,9 @@ def uploader(key: str) -> tuple[str, Lines] | None:
     if found.total > len(found.lines):
         st.warning(t("upload.many", total=f"{found.total:,}", most=f"{MOST_LINES:,}"))
     else:
-        note("upload.lines", lines=len(found.lines), blank=found.blank)
+        note("upload.lines", lines=len(found.lines))
+    if found.blank:
+        note("upload.blanks", blank=found.blank)
     if found.header is not None:
         note("upload.header", header=found.header)
     return file.file_id, found

@@ -1,6 +1,6 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, meta, arrays } = begin(parentElement, data);
-  const { names, words } = meta, { tiles } = arrays, [H, h, w] = tiles.shape;
+  const { names, words, groups = names.length } = meta, { tiles } = arrays, [H, h, w] = tiles.shape;
   if (kept.heads?.length !== H) {                    // buttons stay over the runs, and with them the focus
     kept.heads = Array.from({ length: H }, (_, i) => {
       const head = Object.assign(el("button", "head", el("canvas"), el("span", "name")), { type: "button", role: "radio" });
@@ -19,7 +19,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
       Object.assign(canvas, { width: w, height: h });
       canvas.style.imageRendering = Math.max(w, h) <= 56 ? "pixelated" : "auto";
       canvas.getContext("2d").putImageData(image, 0, 0);
-      name.replaceChildren(label(names[i])); head.title = names[i]; head.ariaLabel = names[i];
+      const shared = groups < H ? `${names[i]} · ${words.group.replace("{group}", Math.floor(i * groups / H) + 1)}` : names[i];
+      name.replaceChildren(label(names[i])); head.title = shared; head.ariaLabel = shared;
+      head.classList.toggle("shares", groups < H);         // a line under the heads that read one key-value head
+      head.classList.toggle("last", groups < H && (i + 1) * groups % H === 0);
     });
   });
   return () => { forget(); stop(); };
