@@ -258,7 +258,7 @@ def test_nothing_is_found_in_a_model_that_was_never_trained(open_page):
 
 @pytest.mark.usefixtures("own_models")
 def test_a_model_that_can_not_be_seen_keeps_the_small_world(open_page):
-    page = open_page(PAGE, lang="en", model="tiny-bloom")
+    page = open_page(PAGE, lang="en", model="tiny-fnet")
     assert not page.exception
     assert "can't be seen" in page.error[0].value
     assert arrays(page, "world")["weights"].shape == (8, 8, 8)
