@@ -52,7 +52,7 @@ def test_words_and_heads_are_clicked(opened):
     page = opened
     ranking(page).locator("[role=radio]").nth(1).click()
     page.wait_for_url(re.compile("find_place=2"))
-    expect(page.get_by_text("Layer 4, head 2: “it” looks at “cake”")).to_be_visible()
+    expect(page.get_by_text("Layer 4, head 2: from “it” to “cake”")).to_be_visible()
     ranking(page).locator(".spot[data-head='0']").click()
     expect(ranking(page).locator("[role=radio]")).to_have_count(11)
     expect(ranking(page).locator("[aria-checked=true]")).to_contain_text("layer 1 · head 1")
@@ -83,7 +83,7 @@ def test_a_file_s_run_grows_stops_and_is_read(opened):
     page.get_by_text("a file", exact=True).click()
     lines = "".join(f"Number {n}: I ate the cake and it was good\n" for n in range(2000)).encode()
     page.locator("input[type=file]").set_input_files({"name": "mine.txt", "mimeType": "text/plain", "buffer": lines})
-    expect(page.get_by_text("2000 sentences")).to_be_visible()
+    expect(page.get_by_text("Sentences: 2000")).to_be_visible()
     page.get_by_role("button", name="Ask all lines").click()
     expect(page.get_by_text(re.compile(r"[1-9]\d* of 2000 lines asked"))).to_be_visible()
     page.get_by_role("button", name="Stop").click()
