@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 
@@ -51,3 +52,20 @@ def test_the_web_page_opens_offline_and_answers_to_the_pointer(page, browser, tm
     context.close()
     assert not wrong
     assert asked == [path.as_uri()]
+
+
+@pytest.mark.parametrize(("path", "file"), [("all_heads", "gaze-all-heads.png"), ("compare", "gaze-map-of-heads.png")])
+def test_the_wall_and_the_map_of_heads(app, browser, tmp_path, path, file):
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US", accept_downloads=True)
+    page = context.new_page()
+    page.goto(f"{app}/{path}?lang=en")
+    button = page.get_by_role("button", name="Save as PNG")
+    expect(button).to_be_visible()
+    page.wait_for_timeout(1500)
+    png = saved(page, button, tmp_path)
+    assert png.name == file
+    with Image.open(png) as image:
+        colours = image.convert("RGB").getcolors(1_000_000)
+        assert image.width > 300
+    assert len(colours) > 50  # a picture, not an empty sheet
+    context.close()

@@ -188,3 +188,37 @@ function radios(root, items, chosen, name, pick) {
   };
   return () => clearTimeout(kept.wait);
 }
+
+/** Let the reader save a blob as a file. */
+function save(blob, file) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: file });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+/** A button that saves what `draw` gives as a PNG: a canvas, and the colours and names of its legend, written below it. */
+function pngButton(root, name, file, draw) {
+  const button = Object.assign(el("button", "png", name), { type: "button" });
+  button.onclick = async () => {
+    const { canvas, legend } = draw(), look = theme(root), dpr = window.devicePixelRatio || 1, line = 24 * dpr, edge = 12 * dpr;
+    const sheet = document.createElement("canvas"), pen = sheet.getContext("2d"), font = `${13 * dpr}px ${look.font}`;
+    pen.font = font;
+    let x = edge, y = canvas.height + edge;
+    const spots = legend.map(([, text]) => {
+      const wide = pen.measureText(text).width + 36 * dpr;
+      if (x > edge && x + wide > canvas.width) { x = edge; y += line; }
+      x += wide;
+      return [x - wide, y];
+    });
+    Object.assign(sheet, { width: canvas.width, height: legend.length ? y + line : canvas.height });
+    pen.fillStyle = css(look.ground); pen.fillRect(0, 0, sheet.width, sheet.height);
+    pen.drawImage(canvas, 0, 0);
+    pen.font = font; pen.textBaseline = "middle";
+    legend.forEach(([colour, text], i) => {
+      const [left, top] = spots[i];
+      pen.fillStyle = colour; pen.fillRect(left, top, 12 * dpr, 12 * dpr);
+      pen.fillStyle = css(look.text); pen.fillText(text, left + 18 * dpr, top + 6 * dpr);
+    });
+    save(await new Promise(done => sheet.toBlob(done, "image/png")), `${file}.png`);
+  };
+  return button;
+}

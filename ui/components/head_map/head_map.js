@@ -32,7 +32,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const ramp = el("span", "ramp");
   ramp.style.background = `linear-gradient(90deg, ${RAMP})`;
   const shown = new Set(groups);
-  kept.legend.replaceChildren(...(colours ? legend.flatMap((name, group) => shown.has(group) ? [swatch(name, group)] : []) : [el("span", "", legend[0]), ramp, el("span", "", legend[1])]));
+  kept.legend.replaceChildren(...(colours ? legend.flatMap((name, group) => shown.has(group) ? [swatch(name, group)] : []) : [el("span", "", legend[0]), ramp, el("span", "", legend[1])]), pngButton(root, words.png, "gaze-map-of-heads", picture));
 
   kept.dots = names.map((name, i) => {
     const dot = drawing("circle", { class: "dot" });
@@ -62,6 +62,23 @@ export default function ({ data, parentElement, setTriggerValue }) {
     look(kept.at ?? null, false);
   }
 
+  /** The map on a canvas, for a file. */
+  function picture() {
+    const dpr = window.devicePixelRatio || 1, canvas = Object.assign(document.createElement("canvas"), { width: svg.clientWidth * dpr, height: svg.clientHeight * dpr });
+    const pen = canvas.getContext("2d"), style = theme(root), of = element => getComputedStyle(element);
+    pen.scale(dpr, dpr);
+    for (const circle of svg.querySelectorAll("circle")) {
+      const { fill, stroke, strokeWidth } = of(circle), at = name => Number(circle.getAttribute(name));
+      pen.beginPath(); pen.arc(at("cx"), at("cy"), at("r"), 0, 7);
+      if (fill !== "none") { pen.fillStyle = fill; pen.fill(); }
+      pen.strokeStyle = stroke; pen.lineWidth = parseFloat(strokeWidth); pen.stroke();
+    }
+    pen.fillStyle = css(style.text); pen.font = `700 14px ${style.font}`; pen.textAlign = "center";
+    for (const text of svg.querySelectorAll("text")) pen.fillText(text.textContent, text.getAttribute("x"), text.getAttribute("y"));
+    const groupsShown = [...shown].sort((a, b) => a - b);
+    return { canvas, legend: colours ? groupsShown.map(group => [of(kept.dots[groups.indexOf(group)]).fill, legend[group]])
+      : [[RAMP[0], legend[0]], [RAMP[2], legend[1]]] };
+  }
   function look(i, told = true) {
     kept.dots.forEach((dot, n) => dot.classList.toggle("at", n === i));
     root.dataset.at = i ?? "";

@@ -45,7 +45,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const swatch = el("i", "swatch");
       swatch.style.setProperty("--c", css(inks[role]));
       return el("span", "", swatch, meta.roles[role], el("span", "count", String(meta.counts[role])));
-    }));
+    }), pngButton(root, words.png, "gaze-all-heads", () => ({ canvas, legend: legend.map(role => [css(inks[role]), `${meta.roles[role]} ${meta.counts[role]}`]) })));
     Object.assign(kept.plot.style, { width: plan.wide + "px", height: plan.tall + "px" });
     canvas.width = Math.ceil(plan.wide * dpr); canvas.height = Math.ceil(plan.tall * dpr);
     Object.assign(canvas.style, { width: plan.wide + "px", height: plan.tall + "px" });

@@ -1,7 +1,7 @@
 export default function ({ data, parentElement }) {
   const { root, meta } = begin(parentElement, data), spoken = el("div", "failed");
   spoken.role = "status";
-  async function save(file, kind, svg) {
+  async function give(file, kind, svg) {
     let blob = new Blob([svg], { type: "image/svg+xml" });
     if (kind === "png") {
       const image = new Image(), address = URL.createObjectURL(blob);
@@ -12,14 +12,12 @@ export default function ({ data, parentElement }) {
       URL.revokeObjectURL(address);
       blob = await new Promise(done => canvas.toBlob(done, "image/png"));
     }
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${file}.${kind}` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    save(blob, `${file}.${kind}`);
   }
   root.replaceChildren(...meta.pictures.map(({ title, file, svg }) => el("div", "picture", el("span", "title", title), ...["png", "svg"].map(kind => {
     const button = Object.assign(el("button", "save", kind.toUpperCase()), { type: "button" });
     button.ariaLabel = `${title}, ${kind.toUpperCase()}`;
-    button.onclick = () => save(file, kind, svg).catch(() => spoken.replaceChildren(meta.words.failed));
+    button.onclick = () => give(file, kind, svg).catch(() => spoken.replaceChildren(meta.words.failed));
     return button;
   }))), spoken);
 }
