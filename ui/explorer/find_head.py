@@ -477,6 +477,8 @@ def _advance(model: str) -> None:
     until = time.monotonic() + PIECE
     while run.running and run.done < len(run.lines) and time.monotonic() < until:
         looks = line_looks(model, run.lines[run.done], LIMIT, run.marks, keep=False)
+        if not run.running:  # stopped meanwhile: the count that the reader sees stays true
+            break
         if isinstance(looks, str):
             run.left[looks] += 1
         else:

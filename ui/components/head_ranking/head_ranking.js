@@ -26,8 +26,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
     fill.style.width = 100 * value + "%";
     track.append(fill, ...marks.flatMap((at, n) => {
       if (at === null) return [];
-      const mark = tick(n);
-      mark.style.left = 100 * at + "%"; mark.title = `${compared[n]} ${digits(at, 2)}`; mark.dataset.value = at;
+      const mark = tick(n), there = marks.slice(0, n).filter(other => other !== null && Math.abs(other - at) < 0.01).length;
+      mark.style.left = 100 * at + "%"; mark.style.marginLeft = 4 * there - 1.5 + "px";   // beside those that stand there
+      mark.title = `${compared[n]} ${digits(at, 2)}`; mark.dataset.value = at;
       return [mark];
     }));
     row.dataset.head = head;
