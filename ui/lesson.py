@@ -65,16 +65,13 @@ def numbers(tables: Callable[[], Mapping[str, Table]], *, file: str) -> None:
 
 
 def _csv(tables: Mapping[str, Table]) -> str:
+    from attention_core.export import literal
+
     out = io.StringIO()
     write = csv.writer(out)
     for title, table in tables.items():
-        write.writerow([_cell(title), *map(_cell, table.columns)])
+        write.writerow([literal(title), *map(literal, table.columns)])
         for name, row in zip(table.rows, table.values, strict=True):
-            write.writerow([_cell(name), *(repr(float(value)) for value in row)])
+            write.writerow([literal(name), *(repr(float(value)) for value in row)])
         write.writerow([])
     return out.getvalue()
-
-
-def _cell(text: str) -> str:
-    # A spreadsheet would take these for formulas.
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -131,8 +131,7 @@ def publish() -> None:
     state = st.session_state
     want = {key: _id(value) for key, value in state[SHOWN].items() if _id(value) != ""}
     if len(want.get("text", "").encode()) > LONG:
-        packed = base64.urlsafe_b64encode(zlib.compress(want.pop("text").encode(), 9)).decode().rstrip("=")
-        if len(packed) <= TOO_LONG:
+        if packed := packed_text(want.pop("text")):
             want["packed"] = packed
         else:
             tell("link.too_long")
@@ -144,6 +143,12 @@ def publish() -> None:
     if now != want:
         st.query_params.from_dict(want)
     page_address(state[PUBLISHED])
+
+
+def packed_text(text: str) -> str | None:
+    """Return a long text as it travels in a link; None where it is too long even so."""
+    packed = base64.urlsafe_b64encode(zlib.compress(text.encode(errors="replace"), 9)).decode().rstrip("=")
+    return packed if len(packed) <= TOO_LONG else None
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:

@@ -1,8 +1,6 @@
 """The page "Find a head": what is asked, every head's answer, and how much of it is luck."""
 
-import base64
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -809,11 +807,12 @@ def _open(params: Mapping[str, str], head: int, heads: int) -> None:
 
 
 def _params(model: str, one: Example) -> dict[str, str]:
-    typed, text = one.text.encode(errors="replace"), {"text": one.text}
-    if len(typed) > link.LONG:  # as the sentence page's own link has it
-        text = {"packed": base64.urlsafe_b64encode(zlib.compress(typed, 9)).decode().rstrip("=")}
-        if len(text["packed"]) > link.TOO_LONG:
+    text = {"text": one.text}
+    if len(one.text.encode(errors="replace")) > link.LONG:  # as the sentence page's own link has it
+        packed = link.packed_text(one.text)
+        if packed is None:
             return {}
+        text = {"packed": packed}
     return {**text, "model": model, "unit": "word", "query": str(one.query), "lang": language()}
 
 

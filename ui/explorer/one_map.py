@@ -14,9 +14,6 @@ from ui.text import note, say, t
 if TYPE_CHECKING:
     from attention_core.views import HeadView
 
-WAYS = ("layer", "mean", "largest", "rollout", "flow", "norm")
-FLOW_LIMIT = 32
-
 
 @door
 def _map(model: str, text: str, way: str, layer: int, head: int, first: bool) -> "HeadView | None":
@@ -34,6 +31,9 @@ def _map(model: str, text: str, way: str, layer: int, head: int, first: bool) ->
 
 def one_map(model: str, text: str, layer: int, head: int) -> None:
     """Ask whether and how all heads are to be one map, and draw it beside the chosen head (from 0)."""
+    from attention_core.aggregate import FLOW_LIMIT
+    from attention_core.one_map import WAYS
+
     asked = link.restore("one_map", False, link.switch)
     st.toggle(t("one_map.title"), key="one_map")
     if not asked:
