@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from attention_core.dot_product import AttentionTrace, scores, softmax, trace_attention
-from attention_core.errors import NoTokens, WeightsOnly
+from attention_core.errors import NoTokens, TokeniserTooLarge, WeightsOnly
 from attention_core.formula import Formula
 from attention_core.grouping import QUERY_BLOCK, group_weights, grouped_attention, tiles
 from attention_core.interface import LayerAttention, recording
@@ -303,6 +303,7 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
     Raises:
         ValueError: If the text has no tokens, or more than the model takes; if a batch has more than one sequence.
         TypeError: If no weights of the model can be seen, or a text comes without a tokeniser.
+        TokeniserTooLarge: If the model has no embedding for one of the text's tokens.
     """
     target: tuple[Token, ...] = ()
     if text is None and not inputs:
@@ -322,9 +323,12 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
             raise NoTokens("the text has no tokens: it is empty or blank")
         if model.limit is not None and len(tokens) > model.limit:
             raise ValueError(f"the text has {len(tokens)} tokens; {model.name} takes {model.limit}")
+        if beyond := [token for token in tokens if token.id >= (model.embeddings or token.id + 1)]:
+            reason = f"{beyond[0].piece!r} = {beyond[0].id}; {model.embeddings}"
+            raise TokeniserTooLarge(model.title, reason, "leave it out of the text, or choose another model")
         # The layers that predict the next word come after all attention.
         module = getattr(model.module, "base_model", model.module)
-        inputs["input_ids"] = torch.tensor([[token.id for token in tokens]], device=model.module.device)
+        inputs["input_ids"] = torch.tensor([[token.id for token in tokens]], device=model.input_device)
     layers = _layers(module, inputs)
     kinds = sorted({layer.kind for layer in layers}, key=("encoder", "decoder", "cross", "self").index)
     attention = {kind: tuple(layer for layer in layers if layer.kind == kind) for kind in kinds}

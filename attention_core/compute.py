@@ -13,12 +13,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
-from attention_core.errors import ModelHidden, NoTokens
+from attention_core.errors import ModelHidden, NotNumbers, NoTokens, OutOfMemory
 from attention_core.settings import positive
 
 if TYPE_CHECKING:
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
     from attention_core.captured import Capture
     from attention_core.formula import Formula
-    from attention_core.models.loading import LoadedModel
+    from attention_core.models.loading import LoadedModel, Tokenizer
     from attention_core.views import HeadView
 
 P = ParamSpec("P")
 R = TypeVar("R")
+READERS = 8  # tokenisers that are kept
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Reading:
         device: Where it was computed.
         seconds: How long the forward pass and the capture took.
         pretrained: False for a model that was never trained.
+        missing: The names of weights that attention rests on and that were not among the files.
+        left_over: The names of weights of layers that were in the files and have no place in the model.
     """
 
     labels: tuple[str, ...]
@@ -62,6 +66,8 @@ class Reading:
     device: str
     seconds: float
     pretrained: bool
+    missing: tuple[str, ...] = ()
+    left_over: tuple[str, ...] = ()
 
 
 def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -81,11 +87,20 @@ def prepare(model: str) -> None:
 
     Called from any thread; returns when the model can be loaded quickly, or can't be prepared.
     """
-    from attention_core.models.embedded import needs_conversion
+    from attention_core.models.catalogue import unprepared
 
-    if needs_conversion(model):
+    if unprepared(model):
         root = Path(__file__).parents[1]
-        subprocess.run([sys.executable, "-m", "attention_core.models.prepare"], cwd=root, check=False)
+        subprocess.run([sys.executable, "-m", "attention_core.models.prepare", model], cwd=root, check=False)
+
+
+def open_model(model: str) -> None:
+    """Load a model if it is not in memory, so that what is wrong with it shows now. In the compute thread.
+
+    Raises:
+        ModelError: If it can't be loaded; the models that are in memory stay, unless memory did not suffice.
+    """
+    _reader(model)
 
 
 def read(model: str, text: str, limit: int) -> Reading:
@@ -95,7 +110,7 @@ def read(model: str, text: str, limit: int) -> Reading:
         NoTokens: If the tokeniser leaves nothing of the text.
         ModelError: If the model can't be loaded.
     """
-    loaded = _model(model)
+    loaded = _reader(model)
     limit = min(limit, loaded.limit or limit)
     kept, tokens, cut = _fit(model, text, limit)
     seen, seconds = _capture(model, kept)
@@ -111,6 +126,8 @@ def read(model: str, text: str, limit: int) -> Reading:
         device=loaded.device,
         seconds=seconds,
         pretrained=seen.pretrained,
+        missing=loaded.missing,
+        left_over=loaded.left_over,
     )
 
 
@@ -183,14 +200,14 @@ def _changes(without: tuple[str, ...], temperature: float) -> "Formula":
 
 
 def _seen(model: str, text: str, limit: int) -> "Capture":
-    return _capture(model, _fit(model, text, min(limit, _model(model).limit or limit))[0])[0]
+    return _capture(model, _fit(model, text, min(limit, _reader(model).limit or limit))[0])[0]
 
 
 @lru_cache(maxsize=64)
 def _fit(model: str, text: str, limit: int) -> tuple[str, int, int]:
     from attention_core.tokens import fit
 
-    return fit(_model(model).tokenizer, text, limit)
+    return fit(_reader(model).tokenizer, text, limit)
 
 
 _settled_in: int | None = None
@@ -209,8 +226,33 @@ def _settle() -> None:
 _thread = ThreadPoolExecutor(1, thread_name_prefix="gaze-compute", initializer=_settle)
 
 
-_models: "dict[str, LoadedModel]" = {}
+_models: "dict[str, LoadedModel]" = {}  # the least recently used first
+_readers: "OrderedDict[str, Reader]" = OrderedDict()
 _captures: "OrderedDict[tuple[str, str], tuple[Capture, float]]" = OrderedDict()
+
+
+class Reader(NamedTuple):
+    """What stays of a model when its weights make room for another's: enough to find its captures again."""
+
+    tokenizer: "Tokenizer"
+    limit: int | None
+    device: str
+    missing: tuple[str, ...]
+    left_over: tuple[str, ...]
+
+
+def _reader(name: str) -> Reader:
+    if name not in _readers or not (name in _models or _kept(name)):
+        loaded = _model(name)
+        _readers[name] = Reader(loaded.tokenizer, loaded.limit, loaded.device, loaded.missing, loaded.left_over)
+    _readers.move_to_end(name)
+    while len(_readers) > READERS:
+        _readers.popitem(last=False)
+    return _readers[name]
+
+
+def _kept(name: str) -> bool:
+    return any(model == name for model, _ in _captures)
 
 
 def _model(name: str) -> "LoadedModel":
@@ -218,14 +260,53 @@ def _model(name: str) -> "LoadedModel":
         from attention_core.models.catalogue import source
         from attention_core.models.loading import load_model
 
-        _models[name] = load_model(source(name))
+        try:
+            loaded = load_model(source(name), before_weights=lambda: _make_room(name))
+        except OutOfMemory:
+            _free(_own())
+            gc.freeze()
+            raise
+        _models[name] = loaded
         gc.collect()
         gc.freeze()  # the model and its libraries stay: no later collection needs to look at them again
+    _models[name] = _models.pop(name)
     return _models[name]
+
+
+def _own() -> list[str]:
+    """Return the models in memory beside the embedded ones, which are small and which pages change between."""
+    from attention_core.models.embedded import EMBEDDED
+
+    return [name for name in _models if name not in EMBEDDED]
+
+
+def _make_room(name: str) -> None:
+    """Let go of as many models that were brought along as there are too many, once ``name`` comes; captures stay."""
+    from attention_core.models.embedded import EMBEDDED
+
+    own, most = _own(), max(1, int(positive("GAZE_MODELS", 1)))
+    if name not in EMBEDDED and len(own) >= most:
+        _free(own[: len(own) - most + 1])
+
+
+def _free(names: list[str]) -> None:
+    import ctypes
+
+    import torch
+
+    for name in names:
+        del _models[name]
+    gc.unfreeze()  # a model refers to itself in circles, and what is frozen is never collected
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    with suppress(OSError, AttributeError):  # glibc keeps what is freed, unless it is told
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _capture(model: str, text: str) -> "tuple[Capture, float]":
     from attention_core.captured import capture
+    from attention_core.models.loading import out_of_memory
 
     key = (model, text)
     if key not in _captures:
@@ -235,12 +316,26 @@ def _capture(model: str, text: str) -> "tuple[Capture, float]":
             seen = capture(loaded, text)
         except NoTokens:
             raise
+        except MemoryError as error:
+            raise _too_much(loaded.title) from error
         except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # any model may be brought along
+            if out_of_memory(error):
+                raise _too_much(loaded.title) from error
             reason = str(error).partition("\n")[0]
             raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error
+        last = seen.layer(seen.layers - 1)
+        if (last.query if seen.scores else last.weights).isnan().any():  # whatever is no number stays none up to there
+            raise NotNumbers(loaded.title, "the last layer", "choose another model")
         _captures[key] = seen, time.perf_counter() - start
     _captures.move_to_end(key)
     bound = positive("GAZE_CACHE_MB", 512) * 2**20
     while len(_captures) > 1 and sum(seen.bytes for seen, _ in _captures.values()) > bound:
         _captures.popitem(last=False)
     return _captures[key]
+
+
+def _too_much(title: str) -> OutOfMemory:
+    _captures.clear()
+    _free([])
+    gc.freeze()
+    return OutOfMemory(title, "reading this text", "give a shorter text, or choose a smaller model")

@@ -40,3 +40,71 @@ class WeightsOnly(ModelError):
 
 class NoTokens(ValueError):
     """A text of which the tokeniser leaves nothing: it is empty, blank, or all control characters."""
+
+
+class FilesBroken(ModelError):
+    """A model's files from the hub are here, but can't be read as a model."""
+
+
+class PathRefused(ModelError):
+    """A name that is a path, or that leads out of the folder of models."""
+
+
+class RemoteCode(ModelError):
+    """A model that needs code of its own to run, which Gaze never runs."""
+
+
+class KindUnknown(ModelError):
+    """A kind of model that the library does not know."""
+
+
+class PickleOnly(ModelError):
+    """A model whose weights come only as pickle files, which can run code."""
+
+
+class TooLarge(ModelError):
+    """A model whose files are larger than ``GAZE_MAX_MODEL_MB``; the reason is its size and the bound, in MB."""
+
+
+class DiskFull(ModelError):
+    """A disk without room for a model's files; the reason is what is needed and what is free, in MB."""
+
+
+class Gated(ModelError):
+    """A model whose owner asks for terms to be accepted first."""
+
+
+class NoNetwork(ModelError):
+    """The hub can't be reached."""
+
+
+class HubBroke(ModelError):
+    """The hub stopped half-way, or handed out something else than it had announced."""
+
+
+class Stopped(ModelError):
+    """A download that was stopped, or that nobody waited for any more."""
+
+
+class NoTokeniser(ModelError):
+    """A model without a tokeniser, so that it reads no text."""
+
+
+class TokeniserTooLarge(ModelError):
+    """A text with a token that the model has no embedding for; the reason names it."""
+
+
+class HeadsDoNotDivide(ModelError):
+    """A configuration whose numbers of heads do not fit its sizes; the reason names them."""
+
+
+class NotNumbers(ModelError):
+    """Weights, or what is computed from them, that are no numbers; the reason says where."""
+
+
+class PrecisionUnsupported(ModelError):
+    """Quantised weights that this installation can't run."""
+
+
+class OutOfMemory(ModelError):
+    """A model, or a text, for which memory does not suffice."""

@@ -84,7 +84,7 @@ def converted_folder(gguf: Path) -> Path | None:
         folder = _folder(gguf)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{folder}.lock"):
-            if not _is_whole(folder):
+            if not is_whole(folder):
                 _remove(folder)
                 _convert(gguf, folder)
             return folder
@@ -93,13 +93,18 @@ def converted_folder(gguf: Path) -> Path | None:
 
 
 def needs_conversion(name: str) -> bool:
-    """Return whether an offered model must be converted before it can be loaded quickly."""
+    """Return whether an embedded model must be converted before it can be loaded quickly."""
     if name not in EMBEDDED or not EMBEDDED[name].weights.endswith(".gguf"):
         return False
     try:
-        return not (_folder(published_file(name)) / MANIFEST).is_file()
+        return unconverted(published_file(name))
     except ModelError:
         return False
+
+
+def unconverted(gguf: Path) -> bool:
+    """Return whether a GGUF file has not been converted yet."""
+    return not (_folder(gguf) / MANIFEST).is_file()
 
 
 def _folder(gguf: Path) -> Path:
@@ -137,7 +142,8 @@ def _remove(place: Path) -> None:
         place.unlink(missing_ok=True)
 
 
-def _is_whole(folder: Path) -> bool:
+def is_whole(folder: Path) -> bool:
+    """Return whether a converted model lies in a folder, every file of it as it was written."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         return bool(manifest) and all(_digest(folder / name).hex() == digest for name, digest in manifest.items())

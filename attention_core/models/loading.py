@@ -1,22 +1,35 @@
-"""Loading a model: an embedded one, a folder, or one from the hub; always from safetensors, never with its code."""
+"""Loading a model: an embedded one, a folder, a GGUF file, or one from the hub; never pickles, never its code."""
 
 import difflib
 import os
-import socket
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import huggingface_hub
+import psutil
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from attention_core import interface
-from attention_core.errors import FolderBroken, ModelDamaged, ModelUnknown
-from attention_core.models.embedded import EMBEDDED, converted_folder, published_file
+from attention_core.errors import (
+    FilesBroken,
+    FolderBroken,
+    ModelDamaged,
+    ModelError,
+    ModelUnknown,
+    NotNumbers,
+    NoTokeniser,
+    OutOfMemory,
+    PrecisionUnsupported,
+)
+from attention_core.models import hub
+from attention_core.models.embedded import EMBEDDED, cache_folder, converted_folder, published_file
+from attention_core.models.files import check_folder, undivided, weight_bytes
+from attention_core.models.optional import OPTIONAL, optional_folder
 
 transformers_logging.disable_progress_bar()
 
@@ -32,6 +45,8 @@ class LoadedModel:
         tokenizer: Its tokeniser.
         limit: How many tokens it takes; None where it names no limit.
         pretrained: False where weights that attention rests on were not among the files, and so are random.
+        missing: Their names.
+        left_over: The names of weights of its layers that are in the files, and for which the model has no place.
     """
 
     name: str
@@ -40,11 +55,29 @@ class LoadedModel:
     tokenizer: Tokenizer
     limit: int | None
     pretrained: bool
+    missing: tuple[str, ...] = ()
+    left_over: tuple[str, ...] = ()
 
     @property
     def device(self) -> str:
-        """The kind of device that it runs on: "cuda", "mps" or "cpu"."""
-        return self.module.device.type
+        """The kind of device that it runs on: "cuda", "mps" or "cpu"; of a model that is split, all of them."""
+        return " + ".join(dict.fromkeys(_kind(place) for place in self._places())) or self.module.device.type
+
+    @property
+    def input_device(self) -> torch.device:
+        """Where its inputs go: a split model sends them on from the CPU to where they are needed."""
+        return torch.device("cpu") if self._places() else self.module.device
+
+    @property
+    def embeddings(self) -> int | None:
+        """How many token numbers it has embeddings for; None where that can't be seen."""
+        try:
+            return self.module.get_input_embeddings().weight.shape[0]
+        except (AttributeError, NotImplementedError):
+            return None
+
+    def _places(self) -> list[object]:
+        return list(getattr(self.module, "hf_device_map", {}).values())
 
 
 def best_device() -> torch.device:
@@ -56,13 +89,21 @@ def best_device() -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def load_model(name: str, device: torch.device | str | None = None) -> LoadedModel:
+def load_model(
+    name: str,
+    device: torch.device | str | Mapping[str, str | int] | None = None,
+    before_weights: Callable[[], object] = lambda: None,
+) -> LoadedModel:
     """Load a model and its tokeniser.
 
     Args:
-        name: "minilm" or "smollm2", which need no network; the path of a folder with a transformers model; or the name
-            of a model on the hub, which is fetched once.
-        device: Where to; by default :func:`best_device`.
+        name: "minilm" or "smollm2", which need no network; the path of a folder with a transformers model, or of a GGUF
+            file; "gemma3" where its package is installed; or the name of a model on the hub, which is fetched once and
+            then used as it is.
+        device: Where to; by default :func:`best_device`. "auto", which ``GAZE_DEVICE`` may say too, splits a model that
+            is larger than one device over all GPUs, the CPU and the disk, as accelerate sees fit within
+            ``GAZE_MAX_MEMORY``, for instance ``0=10GiB,cpu=20GiB``; a mapping of parts to devices does as it says.
+        before_weights: Called when everything but the weights has been read: the moment to make room for them.
 
     Returns:
         The model, in the precision in which it is stored.
@@ -70,80 +111,179 @@ def load_model(name: str, device: torch.device | str | None = None) -> LoadedMod
     Raises:
         ModelMissing: If an embedded model's package is not installed.
         ModelDamaged: If its files are not as published, or can't be read.
-        FolderBroken: If a folder has no model or no tokeniser, or they can't be read.
-        ModelUnknown: If there is no such model, or it can't be fetched.
+        FolderBroken: If a folder has no model, or it can't be read.
+        ModelUnknown: If there is no such model.
+        ModelError: For everything else that can be wrong with a model; ``attention_core.errors`` has the list.
     """
-    device = best_device() if device is None else torch.device(device)
-    if name not in EMBEDDED:
-        return _from_folder_or_hub(name, device)
-    path = published_file(name)
-    title, source, options = EMBEDDED[name].title, path.parent, {}
-    if path.suffix == ".gguf":
+    if device is None and os.environ.get("GAZE_DEVICE") == "auto":
+        device = "auto"
+    split = device == "auto" or isinstance(device, Mapping)
+    place = None if split else best_device() if device is None else torch.device(device)
+    options = _split(name, device) if split else {}
+
+    def load(title: str, folder: Path, broken: type[ModelError], **more: object) -> LoadedModel:
+        return _load(name, title, folder, place, broken, before_weights, **options, **more)
+
+    if name in EMBEDDED:
+        path = published_file(name)
+        if path.suffix != ".gguf":
+            return load(EMBEDDED[name].title, path.parent, ModelDamaged)
+        return _load_gguf(EMBEDDED[name].title, path, ModelDamaged, load)
+    if name in OPTIONAL:
+        return load(OPTIONAL[name].title, optional_folder(name), ModelDamaged)
+    path = os.path.expanduser(name)  # os.path takes any text; Path raises for one that no path can be
+    if os.path.isdir(path):
+        return load(Path(path).resolve().name, Path(path), FolderBroken)
+    if path.endswith(".gguf") and os.path.isfile(path):
+        return _load_gguf(Path(path).stem, Path(path), FolderBroken, load)
+    try:
+        folder = hub.cached(name) or hub.download(name)
+    except ModelUnknown as error:
+        if close := difflib.get_close_matches(name.lower(), EMBEDDED, n=1):
+            raise ModelUnknown(name, error.reason, f"did you mean {close[0]}? Or {error.repair}") from error
+        raise
+    return load(name.rpartition("/")[2], folder, FilesBroken)
+
+
+def _load_gguf(title: str, path: Path, broken: type[ModelError], load: Callable[..., LoadedModel]) -> LoadedModel:
+    try:
         folder = converted_folder(path)
-        source, options = (folder, {}) if folder else (source, {"gguf_file": path.name})
-    return _load(name, title, source, device, local_files_only=True, **options)
+    except MemoryError as error:
+        raise OutOfMemory(title, "converting it", "close other programs, or choose a smaller model") from error
+    except Exception as error:  # a file that is no GGUF, or of a kind that transformers can't read
+        raise broken(title, _reason(error), "choose another file") from error
+    if folder:
+        return load(title, folder, broken)
+    return load(title, path.parent, broken, gguf_file=path.name)
 
 
-def _from_folder_or_hub(name: str, device: torch.device) -> LoadedModel:
-    folder = os.path.expanduser(name)  # os.path takes any text; Path raises for one that no path can be
-    if os.path.isdir(folder):
-        title = Path(folder).resolve().name
-        try:
-            return _load(name, title, Path(folder), device, local_files_only=True)
-        except (OSError, ValueError, StrictDataclassError, ModelDamaged) as error:
-            reason = getattr(error, "reason", _reason(error)).replace(folder, title)
-            help_text = "put config.json, the tokeniser and model.safetensors there"
-            raise FolderBroken(title, reason, help_text) from error
+def _split(name: str, device: str | Mapping[str, str | int]) -> dict[str, object]:
+    told = os.environ.get("GAZE_MAX_MEMORY", "")
     try:
-        return _load(name, name.rpartition("/")[2], name, device, local_files_only=not _online())
-    except (OSError, ValueError, StrictDataclassError) as error:
-        close = difflib.get_close_matches(name.lower(), EMBEDDED, n=1)
-        hint = f"did you mean {close[0]}? Or " if close else ""
-        help_text = f"{hint}check the name and the network; {' and '.join(EMBEDDED)} need none"
-        raise ModelUnknown(name, _reason(error), help_text) from error
-
-
-def _online() -> bool:
-    # Without a network the hub's client tries again for half a minute; the name service answers at once.
-    host = urlsplit(huggingface_hub.constants.ENDPOINT).hostname
-    try:
-        return bool(socket.getaddrinfo(host, 443))
-    except OSError:
-        return False
+        bounds = dict(part.split("=") for part in told.split(",") if part)
+    except ValueError as error:
+        raise OutOfMemory(name, f"GAZE_MAX_MEMORY={told}", "write for instance 0=10GiB,cpu=20GiB") from error
+    most = {int(place) if place.isdecimal() else place: size for place, size in bounds.items()} or None
+    offload = cache_folder() / "offload" / sha256(name.encode(errors="replace")).hexdigest()[:16]
+    return {"device_map": device if device == "auto" else dict(device), "max_memory": most, "offload_folder": offload}
 
 
 def _load(
-    name: str, title: str, source: Path | str, device: torch.device, *, local_files_only: bool = False, **options: str
+    name: str,
+    title: str,
+    folder: Path,
+    device: torch.device | None,
+    broken: type[ModelError],
+    before_weights: Callable[[], object],
+    **options: object,
 ) -> LoadedModel:
-    options = {"local_files_only": local_files_only, "trust_remote_code": False, **options}
-    config = AutoConfig.from_pretrained(source, **options)
-    # A GGUF file does not say so, but what it holds are models that write.
-    writes = "gguf_file" in options or any(kind.endswith("ForCausalLM") for kind in config.architectures or [])
-    auto = AutoModelForCausalLM if writes else AutoModel
+    read = {"local_files_only": True, "trust_remote_code": False}
+    if "gguf_file" in options:
+        read["gguf_file"] = options["gguf_file"]
+    config = None
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        if "gguf_file" not in options:
+            check_folder(title, folder)
+        config = AutoConfig.from_pretrained(folder, **read)
+        # A GGUF file does not say so, but what it holds are models that write.
+        writes = "gguf_file" in options or any(kind.endswith("ForCausalLM") for kind in config.architectures or [])
+        auto = AutoModelForCausalLM if writes else AutoModel
+        tokenizer = AutoTokenizer.from_pretrained(folder, **read)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder that has none
-            raise FileNotFoundError("there is no tokeniser")
+            raise NoTokeniser(title, "there is no tokeniser", "put its files beside the weights")
+        before_weights()
+        if device is not None:
+            _check_memory(title, weight_bytes(folder), device)
         module, report = auto.from_pretrained(
-            source,
+            folder,
             dtype="auto",
             use_safetensors=True,
             attn_implementation=interface.NAME,
             output_loading_info=True,
-            **options,
+            **read | options,
         )
-    except (OSError, MemoryError):  # a file that is not there: the caller knows where it should be
+        module = (module if device is None else module.to(device)).eval()
+    except ModelError:
         raise
     except Exception as error:  # broken files raise errors of many kinds, down to tokenizers' plain Exception
-        raise ModelDamaged(title, _reason(error), "download it again") from error
-    module = module.to(device).eval()
+        raise _told(title, config, broken, error, folder) from error
+    if name not in EMBEDDED:
+        _check_numbers(title, module)
     told = getattr(config, "max_position_embeddings", None)
     limits = [n for n in (told, tokenizer.model_max_length) if n is not None and n < 10**9]
     # What comes after all attention may be missing: the pooler of a model that was trained to fill in words.
     missing = [
         key for key in report["missing_keys"] if not any(part in key for part in ("pooler", "head", "classifier"))
     ]
-    return LoadedModel(name, title, module, tokenizer, min(limits, default=None), not missing)
+    # What comes after all attention is left over in every model that is opened without its head.
+    left_over = [key for key in report["unexpected_keys"] if re.search(r"\.\d+\.", key)]
+    return LoadedModel(
+        name,
+        title,
+        module,
+        tokenizer,
+        min(limits, default=None),
+        not missing,
+        tuple(sorted(missing)),
+        tuple(sorted(left_over)),
+    )
+
+
+def _told(
+    title: str, config: object, broken: type[ModelError], error: Exception, folder: Path | None = None
+) -> ModelError:
+    """Turn what the libraries raise into what a reader can use."""
+    if out_of_memory(error):
+        return OutOfMemory(title, "loading it", "close other programs, or choose a smaller model")
+    reason = _reason(error).replace(str(folder), title)
+    if getattr(config, "quantization_config", None):
+        return PrecisionUnsupported(title, reason, "choose the model in 16 or 32 bits")
+    if found := undivided(title, config):
+        return found
+    repair = "put config.json, the tokeniser and model.safetensors there" if broken is FolderBroken else "get it again"
+    return broken(title, reason, repair)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory did not suffice; the CPU's allocator has no class of its own for it."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "not enough memory" in str(error).lower()
+    )
+
+
+def _check_memory(title: str, needed: int, device: torch.device) -> None:
+    # Linux gives memory that it does not have, and ends the whole app when it is used.
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    elif device.type == "cpu":
+        free = _free_memory()
+    else:
+        return
+    if needed > free:
+        sizes = f"{needed / 1e6:,.0f} MB > {free / 1e6:,.0f} MB"
+        raise OutOfMemory(title, sizes, "close other programs, choose a smaller model, or set GAZE_DEVICE=auto")
+
+
+def _free_memory() -> int:
+    free = psutil.virtual_memory().available
+    try:  # a container may have less
+        group = Path("/sys/fs/cgroup")
+        most, used = ((group / name).read_text() for name in ("memory.max", "memory.current"))
+        return min(free, int(most) - int(used))
+    except (OSError, ValueError):
+        return free
+
+
+def _check_numbers(title: str, module: PreTrainedModel) -> None:
+    for name, weights in module.named_parameters():
+        if weights.device.type == "meta" or not weights.is_floating_point() or weights.element_size() < 2:
+            continue  # on the disk, or quantised
+        if weights.numel() and not all(torch.isfinite(end) for end in torch.aminmax(weights)):
+            raise NotNumbers(title, name, "get it again, or choose another model")
+
+
+def _kind(place: object) -> str:
+    return torch.device("cuda", place).type if isinstance(place, int) else str(place).partition(":")[0]
 
 
 def _reason(error: Exception) -> str:

@@ -14,7 +14,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from attention_core.errors import REPAIR, FolderBroken, ModelDamaged, ModelMissing, ModelUnknown
+from attention_core.errors import (
+    REPAIR,
+    FolderBroken,
+    HeadsDoNotDivide,
+    KindUnknown,
+    ModelDamaged,
+    ModelMissing,
+    ModelUnknown,
+    NoNetwork,
+    NoTokeniser,
+    PickleOnly,
+    RemoteCode,
+)
 from attention_core.models import embedded
 from attention_core.models.embedded import EMBEDDED, Embedded, converted_folder, published_file
 
@@ -337,7 +349,7 @@ def offline(monkeypatch):
 def test_a_model_that_is_not_there(name):
     from attention_core import load_model
 
-    with pytest.raises(ModelUnknown) as caught:
+    with pytest.raises(NoNetwork if name in ("nonsense/model", "nonsense") else ModelUnknown) as caught:
         load_model(name)
     assert "minilm and smollm2 need none" in caught.value.repair
     assert caught.value.reason.strip()
@@ -438,15 +450,15 @@ def cut(name, size):
 @pytest.mark.parametrize(
     ("spoil", "kind"),
     [
-        (pickle_only, FolderBroken),
-        (own_code, FolderBroken),
-        (no_tokeniser, FolderBroken),
+        (pickle_only, PickleOnly),
+        (own_code, RemoteCode),
+        (no_tokeniser, NoTokeniser),
         (lambda folder: (folder / "model.safetensors").unlink(), FolderBroken),
         (lambda folder: (folder / "config.json").unlink(), FolderBroken),
         (cut("config.json", 7), FolderBroken),
-        (lambda folder: edit(folder, model_type="nonsense"), FolderBroken),
+        (lambda folder: edit(folder, model_type="nonsense"), KindUnknown),
         (lambda folder: edit(folder, num_attention_heads="four"), FolderBroken),
-        (lambda folder: edit(folder, num_attention_heads=5), FolderBroken),
+        (lambda folder: edit(folder, num_attention_heads=5), HeadsDoNotDivide),
         (lambda folder: edit(folder, hidden_size=64), FolderBroken),
         (cut("model.safetensors", 0), FolderBroken),
         (cut("model.safetensors", 1000), FolderBroken),
