@@ -39,12 +39,29 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
             st.stop()
         except ModelError as error:
             link.publish()
-            st.error(t(f"errors.{type(error).__name__}", model=plain(error.model), reason=plain(error.reason)))
-            if isinstance(error, ModelMissing | ModelDamaged):
-                st.code(error.repair, language=None)
+            failed(error)
             st.stop()
 
     return ask
+
+
+def failed(error: ModelError) -> None:
+    """Say in one sentence what is wrong with a model, why, and what to do."""
+    st.error(t(f"errors.{type(error).__name__}", model=plain(error.model), reason=plain(error.reason)))
+    if isinstance(error, ModelMissing | ModelDamaged):
+        st.code(error.repair, language=None)
+
+
+def ready(model: str) -> None:
+    """See to it that a model is in memory, or has been.
+
+    Raises:
+        ModelError: If it can't be opened.
+    """
+    if not compute.loaded(model):
+        with st.spinner(t("errors.loading", model=plain(offered().get(model, model)))):
+            _prepared(model)
+            compute.run(compute.open_model, model)
 
 
 def reading(model: str, text: str) -> "Reading":

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 import streamlit as st
 
 from attention_core.models.catalogue import offered
-from ui import link
+from ui import link, models
 from ui.components import head_strip
 from ui.compute import head_thumbnails, head_view, reading
-from ui.text import note, plain, t, words
+from ui.text import note, t, words
 
 EXAMPLE = "I ate the cake and it was delicious"
 # Where each model looks from "it" to "cake" most, counted from 1; tests/core/test_facts.py finds them again.
@@ -40,17 +40,8 @@ def sentence_box(key: str = "text", label: str = "", default: str = EXAMPLE) -> 
 
 
 def model_choice() -> str:
-    """Ask for a model."""
-    models = offered()
-    model = link.restore("model", "minilm", link.one_of(*models))
-    _choice(
-        "model",
-        models,
-        lambda name: plain(models[name]),
-        on_change=link.forget,
-        args=("layer", "head", "also", "without"),
-    )
-    return model
+    """Ask for a model, and offer others."""
+    return models.choose()
 
 
 def layer_choice(model: str, text: str) -> int:
@@ -114,6 +105,7 @@ def token_count(model: str, text: str) -> None:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
     if not read.pretrained:
         st.warning(t("reading.random"))
+    models.weights_note(read.missing, read.left_over)
 
 
 def reading_line(model: str, text: str) -> None:

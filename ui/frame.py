@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import link
+from ui import link, models
 from ui.components import page_language
 from ui.registry import PAGES
 from ui.text import LANGUAGES, t
@@ -40,6 +40,7 @@ def frame(path: str) -> None:
     page_language(lang, present=present)
     st.title(t(f"pages.{here.name}_title"), anchor=False)
     link.notes()
+    models.panel()
 
 
 def doors() -> None:

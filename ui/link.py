@@ -62,18 +62,29 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
         The value, which the widget will have.
     """
     state = st.session_state
-    said = _id(state[key]) if key in state else state[CHOSEN].get(key)
+    told = said(key)
     value = default
-    if said is not None:
+    if told is not None:
         try:
-            value = parse(said)
+            value = parse(told)
         except ValueError:
-            if key in state[FRESH] and said:
-                tell("link.unknown", key=key, value=said[:40])
+            if key in state[FRESH] and told:
+                tell("link.unknown", key=key, value=told[:40])
     if state[MOVED] or key not in state or _id(state[key]) != _id(value):  # a widget on another page is another widget
         state[key] = value
     keep(key, value)
     return value
+
+
+def said(key: str) -> str | None:
+    """Return what the link, or the control, says at the moment, whether or not it exists."""
+    state = st.session_state
+    return _id(state[key]) if key in state else state[CHOSEN].get(key)
+
+
+def choose(values: dict[str, str]) -> None:
+    """Choose for the reader, by ids, before the controls are drawn."""
+    st.session_state[CHOSEN].update(values)
 
 
 def remind(*keys: str) -> None:

@@ -190,7 +190,7 @@ class Download:
         """Whether anybody waits."""
         return any(time.monotonic() - asked < PATIENCE for asked in list(self._waiting.values()))
 
-    def join(self, timeout: float | None = None) -> None:
+    def join(self, timeout: int | float | None = None) -> None:
         """Wait until it has ended."""
         self._thread.join(timeout)
 
@@ -231,6 +231,11 @@ def fetch(name: str, who: str) -> Download:
             one._thread.start()
         one.wait(who)
     return one
+
+
+def under_way(name: str) -> Download | None:
+    """Return the download of a model: one that goes on, or how the last one ended."""
+    return _downloads.get(name)
 
 
 def _get_all(repository: Repository, count: Callable[[int], None]) -> Path:

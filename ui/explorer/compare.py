@@ -18,6 +18,7 @@ from ui.components.word_pairs import word_pairs
 from ui.compute import LIMIT, door, head_thumbnails, head_view, reading
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
+from ui.models import picker
 from ui.show import drawn_heat, drawn_links
 from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
@@ -273,16 +274,7 @@ def _formula(letter: str, model: str, text: str, models: dict[str, str]) -> tupl
     label = " · ".join([plain(models[model]), t("compare.changed")] if said else [plain(models[model])])
     link.remind(key("model"), f"scaled_{letter}", f"temperature_{letter}", f"mask_{letter}")
     with st.popover(label, key=f"compare_settings_{letter}", help=", ".join(said) or None):
-        st.segmented_control(
-            t("controls.model"),
-            list(models),
-            key=key("model"),
-            format_func=lambda name: plain(models[name]),
-            required=True,
-            help=t("controls.model_help"),
-            on_change=link.forget,
-            args=(key("layer"), key("head")),
-        )
+        picker(key("model"), models, key("layer"), key("head"))
         st.toggle(t("compare.scaled"), key=f"scaled_{letter}", help=t("compare.scaled_help"))
         st.slider(
             t("compare.temperature"),

@@ -1,0 +1,226 @@
+"""Which model: those that are here, others that are worth getting, and getting them while everybody goes on reading."""
+
+import uuid
+
+import streamlit as st
+
+from attention_core.errors import ModelError
+from attention_core.models import hub
+from attention_core.models.catalogue import Listed, is_path, listed, offered, source
+from attention_core.models.optional import OPTIONAL, command, installed
+from ui import link
+from ui.compute import failed, ready
+from ui.text import note, plain, say, t
+
+USUAL = "minilm"
+FEW = 4  # models that stand side by side; more are a list that can be searched
+# What the reader's visit knows: the model a link asked for, the one that is fetched, the one that is to be shown next,
+# the last that could be shown, and what went wrong.
+WANTED, GETTING, NEXT, LAST, FAILED, WHO = "_wanted", "_getting", "_next_model", "_last_model", "_failed", "_who"
+OF_A_MODEL = ("layer", "head", "also", "without")
+
+
+def choose() -> str:
+    """Ask for a model, and offer others. One that can't be opened says why, and the one before it stays."""
+    models, state = offered(), st.session_state
+    if (name := state.pop(NEXT, None)) and name in models:
+        link.forget("model", *OF_A_MODEL)
+        link.choose({"model": name} | state.pop(WANTED, {}).get(name, {}))
+    model = link.restore("model", USUAL, link.one_of(*models))
+    picker("model", models, *OF_A_MODEL)
+    _others(models)
+    before = state.get(LAST, USUAL)
+    try:
+        ready(model)
+    except ModelError as error:
+        if before == model or before not in models:
+            link.publish()
+            failed(error)
+            st.stop()
+        state[FAILED], state[NEXT] = error, before
+        st.rerun()
+    state[LAST] = model
+    return model
+
+
+def picker(key: str, models: dict[str, str], *forgotten: str) -> None:
+    """Draw the control for a model; another model forgets the values of the controls named."""
+    labels = {name: title if [*models.values()].count(title) == 1 else name for name, title in models.items()}
+    about = {"key": key, "required": True, "help": t("controls.model_help")}
+    change = {"on_change": link.forget, "args": forgotten}
+    if len(models) <= FEW:
+        name = lambda model: plain(labels[model])  # noqa: E731
+        st.segmented_control(t("controls.model"), list(models), format_func=name, width="content", **about, **change)
+    else:
+        st.selectbox(t("controls.model"), list(models), format_func=labels.get, width=260, **about, **change)
+
+
+def panel() -> None:
+    """Say at the top of the page which model a link asks for, how far one has come, or why it can't be opened."""
+    state = st.session_state
+    _asked_by_link()
+    if state.get(GETTING):
+        _progress()
+    elif state.get(WANTED):
+        _offer(next(iter(state[WANTED])))
+    if error := state.get(FAILED):
+        with st.container(key="gaze_failed"):
+            failed(error)
+            st.button(t("opening.close"), key="models_close", on_click=_forget, args=(FAILED,), type="tertiary")
+
+
+def weights_note(missing: tuple[str, ...], left_over: tuple[str, ...]) -> None:
+    """Name weights that were not among a model's files, and those of its layers that have no place in it."""
+    for kind, names in (("missing", missing), ("left_over", left_over)):
+        if names:
+            more = t("opening.more", count=len(names) - 3) if len(names) > 3 else ""
+            note(f"opening.{kind}", count=len(names), names=", ".join(names[:3]), more=more)
+
+
+def _asked_by_link() -> None:
+    """Turn a link's model that is not here into an offer to get it; the layer and head it names wait with it."""
+    name = link.said("model")
+    if not name or name in (here := offered()):
+        return
+    if ("/" in name and hub.plausible(name)) or name in listed() or name in OPTIONAL:
+        rest = {key: value for key in OF_A_MODEL if (value := link.said(key))}
+        st.session_state[WANTED] = {name: rest}
+        link.forget("model", *OF_A_MODEL)
+    elif is_path(name) or _leads_out(name):
+        link.forget("model")
+        link.tell("opening.path", model=name[:40], choices=", ".join(here.values()))
+
+
+def _leads_out(name: str) -> bool:
+    try:
+        source(name)
+    except ModelError as error:
+        return type(error).__name__ == "PathRefused"
+    return False
+
+
+def _offer(name: str) -> None:
+    with st.container(border=True, key="gaze_wanted"):
+        say("opening.away", model=name, usual=offered()[st.session_state.get(LAST, USUAL)])
+        if name in OPTIONAL:
+            _optional(name)
+        elif name in listed():
+            _about(name, listed()[name])
+        with st.container(horizontal=True):
+            if name not in OPTIONAL:
+                st.button(t("opening.get"), key="models_get_wanted", on_click=_get, args=(name,), type="primary")
+            st.button(t("opening.no"), key="models_no", on_click=_forget, args=(WANTED,))
+
+
+def _others(models: dict[str, str]) -> None:
+    place = st.popover(t("opening.others"), key="models_others", icon=":material/add:", on_change="rerun")
+    if not place.open:
+        return
+    known = listed()
+    with place:
+        say("opening.intro")
+        name = st.selectbox(
+            t("opening.choose"),
+            list(known),
+            index=None,
+            key="models_name",
+            format_func=lambda name: _label(name, models),
+            placeholder=t("opening.placeholder"),
+            accept_new_options=True,
+            filter_mode="contains",
+        )
+        if name := (name or "").strip():
+            _one(name, models)
+        for optional in OPTIONAL:
+            if not installed(optional):
+                _optional(optional)
+        note("opening.folder")
+
+
+def _one(name: str, models: dict[str, str]) -> None:
+    if name in models:
+        st.button(t("opening.open"), key="models_open", on_click=_show, args=(name,), type="primary")
+        return
+    if is_path(name):
+        st.error(t("opening.path", model=plain(name[:40]), choices=plain(", ".join(models.values()))))
+        return
+    if name in listed():
+        _about(name, listed()[name])
+    st.button(t("opening.get"), key="models_get", on_click=_get, args=(name,), type="primary")
+
+
+def _about(name: str, one: Listed) -> None:
+    size = f"{one.megabytes:,} MB" if one.megabytes else t("opening.size_unknown")
+    kind = t(f"opening.{one.kind.replace('-', '_')}")
+    st.markdown(f"**{plain(one.title)}** · {plain(name)}  \n{kind} · {size} · {plain(one.licence)}")
+    if one.pickle:
+        note("opening.pickle")
+    if one.gated:
+        note("opening.gated")
+    if one.needs:
+        note("opening.needs", package=f"pip install {one.needs}")
+
+
+def _optional(name: str) -> None:
+    one = OPTIONAL[name]
+    say("opening.optional", title=one.title, size=one.megabytes, licence=one.licence)
+    st.code(command(name), language=None)
+    st.caption(one.terms)
+
+
+def _label(name: str, models: dict[str, str]) -> str:
+    one = listed().get(name)
+    if one is None:
+        return name
+    size = f"{one.megabytes:,} MB" if one.megabytes else ""
+    kind = "here" if name in models else "pickle_only" if one.pickle else "with_terms" if one.gated else "away_yet"
+    return " · ".join(part for part in (one.title, size, t(f"opening.{kind}")) if part)
+
+
+@st.fragment(run_every=1.0)
+def _progress() -> None:
+    state = st.session_state
+    name = state.get(GETTING)
+    download = hub.under_way(name) if name else None
+    if download is None or download.finished:
+        state.pop(GETTING, None)
+        if download and download.error:
+            state[FAILED] = download.error
+        elif download:
+            state[NEXT] = name
+            st.toast(t("opening.arrived", model=plain(name)))
+        st.rerun()
+    download.wait(_who())
+    done, total = download.done, download.total
+    with st.container(border=True, key="gaze_getting"):
+        said = {"model": plain(name), "done": f"{done / 1e6:,.0f}", "total": f"{total / 1e6:,.0f}"}
+        st.progress(
+            min(1.0, done / total) if total else 0.0, t("opening.getting" if total else "opening.asking", **said)
+        )
+        st.button(t("opening.stop"), key="models_stop", on_click=_stop, args=(name,))
+
+
+def _get(name: str) -> None:
+    hub.fetch(name, _who())
+    _forget(FAILED)
+    st.session_state[GETTING] = name
+    st.session_state["models_others"] = False
+
+
+def _stop(name: str) -> None:
+    if download := hub.under_way(name):
+        download.leave(_who())
+    _forget(GETTING)
+
+
+def _show(name: str) -> None:
+    st.session_state[NEXT] = name
+    st.session_state["models_others"] = False
+
+
+def _forget(key: str) -> None:
+    st.session_state.pop(key, None)
+
+
+def _who() -> str:
+    return st.session_state.setdefault(WHO, uuid.uuid4().hex)
