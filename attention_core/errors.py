@@ -30,6 +30,10 @@ class ModelUnknown(ModelError):
     """No model has this name."""
 
 
+class NotOnHub(ModelUnknown):
+    """The hub has no model of this name, or does not show it."""
+
+
 class ModelHidden(ModelError):
     """The model is there, but its attention can't be seen."""
 

@@ -15,17 +15,18 @@ from ui.text import note, plain, say, t
 USUAL = "minilm"
 FEW = 4  # models that stand side by side; more are a list that can be searched
 # What the reader's visit knows: the model a link asked for, the one that is fetched, the one that is to be shown next,
-# the last that could be shown, and what went wrong.
-WANTED, GETTING, NEXT, LAST, FAILED, WHO = "_wanted", "_getting", "_next_model", "_last_model", "_failed", "_who"
+# the last that could be shown, what went wrong, who is waiting, and how often the list was closed for them.
+WANTED, GETTING, NEXT, LAST, FAILED = "_wanted", "_getting", "_next_model", "_last_model", "_failed"
+WHO, CLOSED = "_who", "_closed"
 OF_A_MODEL = ("layer", "head", "also", "without")
 
 
 def choose() -> str:
     """Ask for a model, and offer others. One that can't be opened says why, and the one before it stays."""
     models, state = offered(), st.session_state
-    if (name := state.pop(NEXT, None)) and name in models:
+    if (chosen := state.pop(NEXT, {})).get("model") in models:
         link.forget("model", *OF_A_MODEL)
-        link.choose({"model": name} | state.pop(WANTED, {}).get(name, {}))
+        link.choose(chosen)
     model = link.restore("model", USUAL, link.one_of(*models))
     picker("model", models, *OF_A_MODEL)
     _others(models)
@@ -37,7 +38,7 @@ def choose() -> str:
             link.publish()
             failed(error)
             st.stop()
-        state[FAILED], state[NEXT] = error, before
+        state[FAILED], state[NEXT] = error, {"model": before}
         st.rerun()
     state[LAST] = model
     return model
@@ -46,11 +47,11 @@ def choose() -> str:
 def picker(key: str, models: dict[str, str], *forgotten: str) -> None:
     """Draw the control for a model; another model forgets the values of the controls named."""
     labels = {name: title if [*models.values()].count(title) == 1 else name for name, title in models.items()}
-    about = {"key": key, "required": True, "help": t("controls.model_help")}
+    about = {"key": key, "help": t("controls.model_help")}
     change = {"on_change": link.forget, "args": forgotten}
     if len(models) <= FEW:
         name = lambda model: plain(labels[model])  # noqa: E731
-        st.segmented_control(t("controls.model"), list(models), format_func=name, width="content", **about, **change)
+        st.segmented_control(t("controls.model"), list(models), format_func=name, required=True, **about, **change)
     else:
         st.selectbox(t("controls.model"), list(models), format_func=labels.get, width=260, **about, **change)
 
@@ -64,9 +65,8 @@ def panel() -> None:
     elif state.get(WANTED):
         _offer(next(iter(state[WANTED])))
     if error := state.get(FAILED):
-        with st.container(key="gaze_failed"):
-            failed(error)
-            st.button(t("opening.close"), key="models_close", on_click=_forget, args=(FAILED,), type="tertiary")
+        failed(error)
+        st.button(t("opening.close"), key="models_close", icon=":material/close:", on_click=_forget, args=(FAILED,))
 
 
 def weights_note(missing: tuple[str, ...], left_over: tuple[str, ...]) -> None:
@@ -80,7 +80,9 @@ def weights_note(missing: tuple[str, ...], left_over: tuple[str, ...]) -> None:
 def _asked_by_link() -> None:
     """Turn a link's model that is not here into an offer to get it; the layer and head it names wait with it."""
     name = link.said("model")
-    if not name or name in (here := offered()):
+    if name in (here := offered()) or not name:
+        if name in st.session_state.get(WANTED, {}):
+            _forget(WANTED)
         return
     if ("/" in name and hub.plausible(name)) or name in listed() or name in OPTIONAL:
         rest = {key: value for key in OF_A_MODEL if (value := link.said(key))}
@@ -113,7 +115,8 @@ def _offer(name: str) -> None:
 
 
 def _others(models: dict[str, str]) -> None:
-    place = st.popover(t("opening.others"), key="models_others", icon=":material/add:", on_change="rerun")
+    key = f"models_others_{st.session_state.setdefault(CLOSED, 0)}"
+    place = st.popover(t("opening.others"), key=key, icon=":material/add:", on_change="rerun")
     if not place.open:
         return
     known = listed()
@@ -187,7 +190,8 @@ def _progress() -> None:
         if download and download.error:
             state[FAILED] = download.error
         elif download:
-            state[NEXT] = name
+            state[NEXT] = {"model": name} | state.get(WANTED, {}).get(name, {})
+            _forget(WANTED)
             st.toast(t("opening.arrived", model=plain(name)))
         st.rerun()
     download.wait(_who())
@@ -204,7 +208,7 @@ def _get(name: str) -> None:
     hub.fetch(name, _who())
     _forget(FAILED)
     st.session_state[GETTING] = name
-    st.session_state["models_others"] = False
+    _close()
 
 
 def _stop(name: str) -> None:
@@ -214,8 +218,13 @@ def _stop(name: str) -> None:
 
 
 def _show(name: str) -> None:
-    st.session_state[NEXT] = name
-    st.session_state["models_others"] = False
+    st.session_state[NEXT] = {"model": name}
+    _close()
+
+
+def _close() -> None:
+    # The browser opens a popover again that was closed for it: another one, which begins closed, takes its place.
+    st.session_state[CLOSED] = st.session_state.get(CLOSED, 0) + 1
 
 
 def _forget(key: str) -> None:

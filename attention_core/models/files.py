@@ -115,9 +115,19 @@ def weight_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
-def undivided(model: str, config: object) -> ModelError | None:
-    """Explain why a model could not be built, where its number of heads does not fit its width."""
-    heads, width = getattr(config, "num_attention_heads", None), getattr(config, "hidden_size", None)
+def undivided(model: str, config: object, told: dict) -> ModelError | None:
+    """Explain why a model could not be built, where its number of heads does not fit its width.
+
+    Args:
+        model: What people call it.
+        config: Its configuration as the library has it, which has one name for what each family calls its own way;
+            None where the library refused it.
+        told: What its config.json says.
+    """
+    heads, width = (
+        told.get(name) if config is None else getattr(config, name, None)
+        for name in ("num_attention_heads", "hidden_size")
+    )
     if isinstance(heads, int) and isinstance(width, int) and heads > 0 and width % heads:
         return HeadsDoNotDivide(model, f"{width} / {heads}", "choose another model")
     return None

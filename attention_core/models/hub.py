@@ -35,9 +35,9 @@ from attention_core.errors import (
     HubBroke,
     KindUnknown,
     ModelError,
-    ModelUnknown,
     NoNetwork,
     NoTokeniser,
+    NotOnHub,
     Stopped,
     TooLarge,
 )
@@ -112,14 +112,14 @@ def look(name: str) -> Repository:
     """Ask the hub what a model consists of, and refuse what can't be opened before it is fetched.
 
     Raises:
-        ModelUnknown: If there is no such model, or it is private.
+        NotOnHub: If there is no such model, or it is private.
         NoNetwork: If the hub can't be reached.
         Gated: If its owner asks for terms to be accepted first.
         ModelError: As :func:`attention_core.models.files.refuse` does; TooLarge, DiskFull, NoTokeniser, HubBroke.
     """
     title = name.rpartition("/")[2]
     if not plausible(name):
-        raise ModelUnknown(name, "that is no name of a model", f"write owner/name; {HERE}")
+        raise NotOnHub(name, "that is no name of a model", f"write owner/name; {HERE}")
     if not _online():
         raise NoNetwork(name, "the hub can't be reached", f"check the network; {HERE}")
     try:
@@ -312,7 +312,7 @@ def _told(name: str, error: Exception, *, half_way: bool = False) -> ModelError:
         page = f"{constants.ENDPOINT}/{name}"
         return Gated(name, page, f"accept the terms on {page}, then log in: hf auth login, or set HF_TOKEN")
     if isinstance(cause, RepositoryNotFoundError | HFValidationError) or status in (401, 404):
-        return ModelUnknown(name, "the hub has no such model, or it is private", f"check the name; {HERE}")
+        return NotOnHub(name, "the hub has no such model, or it is private", f"check the name; {HERE}")
     reason = str(cause).strip().partition("\n")[0].rstrip(".: ") or type(cause).__name__
     if half_way or status is not None:
         return HubBroke(name, reason, "try again: what is here is kept")

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -28,7 +29,7 @@ from attention_core.errors import (
 )
 from attention_core.models import hub
 from attention_core.models.embedded import EMBEDDED, cache_folder, converted_folder, published_file
-from attention_core.models.files import check_folder, undivided, weight_bytes
+from attention_core.models.files import check_folder, read_config, undivided, weight_bytes
 from attention_core.models.optional import OPTIONAL, optional_folder
 
 transformers_logging.disable_progress_bar()
@@ -140,7 +141,7 @@ def load_model(
         folder = hub.cached(name) or hub.download(name)
     except ModelUnknown as error:
         if close := difflib.get_close_matches(name.lower(), EMBEDDED, n=1):
-            raise ModelUnknown(name, error.reason, f"did you mean {close[0]}? Or {error.repair}") from error
+            raise type(error)(name, error.reason, f"did you mean {close[0]}? Or {error.repair}") from error
         raise
     return load(name.rpartition("/")[2], folder, FilesBroken)
 
@@ -163,7 +164,7 @@ def _split(name: str, device: str | Mapping[str, str | int]) -> dict[str, object
         bounds = dict(part.split("=") for part in told.split(",") if part)
     except ValueError as error:
         raise OutOfMemory(name, f"GAZE_MAX_MEMORY={told}", "write for instance 0=10GiB,cpu=20GiB") from error
-    most = {int(place) if place.isdecimal() else place: size for place, size in bounds.items()} or None
+    most = {_number(place): _number(size) for place, size in bounds.items()} or None
     offload = cache_folder() / "offload" / sha256(name.encode(errors="replace")).hexdigest()[:16]
     return {"device_map": device if device == "auto" else dict(device), "max_memory": most, "offload_folder": offload}
 
@@ -229,17 +230,16 @@ def _load(
     )
 
 
-def _told(
-    title: str, config: object, broken: type[ModelError], error: Exception, folder: Path | None = None
-) -> ModelError:
+def _told(title: str, config: object, broken: type[ModelError], error: Exception, folder: Path) -> ModelError:
     """Turn what the libraries raise into what a reader can use."""
     if out_of_memory(error):
         return OutOfMemory(title, "loading it", "close other programs, or choose a smaller model")
     reason = _reason(error).replace(str(folder), title)
     if getattr(config, "quantization_config", None):
         return PrecisionUnsupported(title, reason, "choose the model in 16 or 32 bits")
-    if found := undivided(title, config):
-        return found
+    with suppress(OSError, ValueError):
+        if found := undivided(title, config, read_config(folder)):
+            return found
     repair = "put config.json, the tokeniser and model.safetensors there" if broken is FolderBroken else "get it again"
     return broken(title, reason, repair)
 
@@ -280,6 +280,10 @@ def _check_numbers(title: str, module: PreTrainedModel) -> None:
             continue  # on the disk, or quantised
         if weights.numel() and not all(torch.isfinite(end) for end in torch.aminmax(weights)):
             raise NotNumbers(title, name, "get it again, or choose another model")
+
+
+def _number(told: str) -> int | str:
+    return int(told) if told.isdecimal() else told
 
 
 def _kind(place: object) -> str:
