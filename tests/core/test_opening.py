@@ -175,10 +175,11 @@ def test_heads_that_do_not_divide(own):
 
 
 def test_heads_may_have_a_size_of_their_own(own):
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
-    told = json.loads((own / "config.json").read_text())
-    LlamaForCausalLM(LlamaConfig(**told | {"num_attention_heads": 5, "head_dim": 14})).save_pretrained(own)
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": 5, "num_key_value_heads": 1, "head_dim": 14}
+    config = Gemma3TextConfig(vocab_size=30522, intermediate_size=29, num_hidden_layers=LAYERS, **sizes)
+    Gemma3ForCausalLM(config).save_pretrained(own)
     assert capture(load_model(str(own), "cpu"), "the cat sat").heads == 5  # although 24 / 5 leaves a rest
 
 
