@@ -5,6 +5,7 @@ Layers are summed up first, one at a time (``head_mean``, ``head_largest``); the
 
 import numpy as np
 import torch
+from accelerate.utils import align_module_device
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -130,7 +131,9 @@ def output_projection(module: nn.Module, name: str, width: int) -> Float[Tensor,
         weight = getattr(found, "weight", None)
         if weight is None or weight.ndim != 2:
             continue
-        matrix = weight.detach() if isinstance(found, nn.Linear) else weight.detach().mT  # GPT-2's is (in, out)
+        with align_module_device(found):  # of a model that is split it may lie on the disk
+            weight = found.weight.detach()
+        matrix = weight if isinstance(found, nn.Linear) else weight.mT  # GPT-2's is (in, out)
         if matrix.shape[1] == width:
             return matrix
     raise LookupError(f"no output projection of {width} inputs was found beside {name}")

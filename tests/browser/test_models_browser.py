@@ -1,4 +1,4 @@
-"""Other models in a real Chromium: a name is typed, the model comes, and a list keeps its choice in another language."""
+"""Other models in a real Chromium: a name is typed, the model comes, a list keeps its choice in another language."""
 
 import re
 import shutil

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from test_models import write_gguf
 
 from attention_core import capture, compute, load_model
+from attention_core.aggregate import value_norms
 from attention_core.errors import (
     FolderBroken,
     HeadsDoNotDivide,
@@ -382,6 +383,9 @@ def test_a_split_model_gives_the_same_weights(own, tmp_path, monkeypatch, dtype)
         assert one.layer(layer).query.device.type == "cpu"
         for head in range(HEADS):
             torch.testing.assert_close(one.weights(layer, head), other.weights(layer, head), atol=0, rtol=0)
+    lengths = [value_norms(seen, model.module, 1, 2) for seen, model in ((one, split), (other, whole))]
+    torch.testing.assert_close(*lengths)
+    assert split.module.model.layers[1].self_attn.o_proj.weight.device.type == "meta"  # as before
 
 
 def test_auto_asks_accelerate(own, tmp_path, monkeypatch):
