@@ -176,15 +176,6 @@ def test_heads_that_do_not_divide(own):
     assert caught.value.reason == "24 / 5"
 
 
-def test_heads_may_have_a_size_of_their_own(own):
-    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
-
-    sizes = {"hidden_size": WIDTH, "num_attention_heads": 5, "num_key_value_heads": 1, "head_dim": 14}
-    config = Gemma3TextConfig(vocab_size=30522, intermediate_size=29, num_hidden_layers=LAYERS, **sizes)
-    Gemma3ForCausalLM(config).save_pretrained(own)
-    assert capture(load_model(str(own), "cpu"), "the cat sat").heads == 5  # although 24 / 5 leaves a rest
-
-
 def test_weights_that_are_missing_and_left_over_are_named(own):
     extra = {"model.layers.7.mlp.up_proj.weight": torch.ones(2, 2), "score.weight": torch.ones(2, 2)}
     spoil(own, lambda w: {k: t for k, t in w.items() if "layers.1.self_attn.q" not in k} | extra)
