@@ -1,11 +1,12 @@
 # Gaze. `make run` serves the app, `make test` checks everything; both set up what they need first, and only once.
 #
 #   make run  PORT=8600  PYTHON=python3.12  ARGS="--server.address=127.0.0.1"
-#   make test ARGS="-k tokens"
+#   make test ARGS="-k tokens"  WORKERS=4
 
 PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
+WORKERS ?= 2
 
 python := .venv/bin/python
 pip := $(python) -m pip install --quiet --quiet --disable-pip-version-check --no-input
@@ -26,7 +27,7 @@ run: .venv/installed
 
 test: lint
 	@$(python) tests/setup_browser.py
-	@exec $(python) -m pytest $(ARGS)
+	@exec $(python) -m pytest --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 
 lint: .venv/installed-dev
 	@$(python) -m ruff check .

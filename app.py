@@ -6,6 +6,7 @@ from ui import controls, link
 from ui.compute import head_view
 from ui.frame import doors, frame
 from ui.show import focus, links, sentence_of
+from ui.take_away import take_away
 from ui.text import say
 
 frame("app.py")
@@ -23,4 +24,5 @@ with left:
 with right:
     say("home.what")
     doors()
+take_away("minilm", text, layer - 1, {head - 1: view})
 link.publish()

@@ -34,13 +34,11 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
         try:
             return shared(*args, **kwargs)
         except NoTokens:
-            link.publish()
             st.info(t("errors.NoTokens"))
-            st.stop()
+            link.stop()
         except ModelError as error:
-            link.publish()
             failed(error)
-            st.stop()
+            link.stop()
 
     return ask
 

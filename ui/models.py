@@ -35,9 +35,8 @@ def choose() -> str:
         ready(model)
     except ModelError as error:
         if before == model or before not in models:
-            link.publish()
             failed(error)
-            st.stop()
+            link.stop()
         state[FAILED], state[NEXT] = error, {"model": before}
         st.rerun()
     state[LAST] = model

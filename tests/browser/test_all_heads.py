@@ -1,12 +1,12 @@
 """The page "All heads" in a real Chromium: the wall is painted, keys walk through it, pointing asks nobody."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-WHOLE = 120_000  # milliseconds; a fresh server loads torch
+from browser.visits import query, rested, visits
+
 INK = """(canvas, [x, y, side]) => {
     const by = canvas.width / canvas.clientWidth;
     const pixels = canvas.getContext("2d").getImageData(x * by, y * by, side * by, side * by).data;
@@ -16,32 +16,8 @@ INK = """(canvas, [x, y, side]) => {
 
 @pytest.fixture
 def visit(app, browser):
-    """Open the page in a fresh profile; errors in the console fail the test."""
-    contexts, wrong = [], []
-
-    def opener(width=1280, scheme="light", **query):
-        context = browser.new_context(viewport={"width": width, "height": 900}, locale="en-US", color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(WHOLE)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.frames_sent = []
-        page.on("websocket", lambda wire: wire.on("framesent", lambda frame: page.frames_sent.append(frame)))
-        page.goto(f"{app}/all_heads?" + "&".join(f"{key}={value}" for key, value in query.items()))
-        rested(page)
-        return page
-
-    yield opener
-    for context in contexts:
-        context.close()
-    assert not wrong
-
-
-def rested(page):
-    for _ in range(2):
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.locator("[data-gaze=head_wall][data-ready]:not([data-ready=''])").wait_for()
-        page.wait_for_timeout(300)
+    with visits(app, browser, "all_heads", "[data-gaze=head_wall][data-ready]:not([data-ready=''])") as visit:
+        yield visit
 
 
 def wall(page):
@@ -56,10 +32,6 @@ def spot(page, mark):
     """Return where a mark stands on the wall, and its side."""
     box, home = wall(page).locator(f".mark.{mark}").bounding_box(), canvas(page).bounding_box()
     return box["x"] - home["x"], box["y"] - home["y"], box["width"]
-
-
-def query(page):
-    return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
 
 
 def sideways(page):

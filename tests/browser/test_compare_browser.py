@@ -1,40 +1,18 @@
 """The page "Compare" in a real Chromium: panes that look together, the map of heads, what travels in the link."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-WHOLE = 120_000  # milliseconds; a fresh server loads torch and compares all heads once
+from browser.visits import query, rested, visits
 
 
 @pytest.fixture(scope="module")
 def opened(app, browser):
-    """The page, once for all tests of this file; errors in the console fail the last of them."""
-    wrong = []
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
-    page = context.new_page()
-    page.set_default_timeout(WHOLE)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.frames_sent = []
-    page.on("websocket", lambda wire: wire.on("framesent", lambda frame: page.frames_sent.append(frame)))
-    page.goto(f"{app}/compare?lang=en")
-    rested(page)
-    yield page
-    context.close()
-    assert not wrong
-
-
-def rested(page):
-    for _ in range(2):
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.locator("[data-gaze=head_map] circle").first.wait_for()
-        page.wait_for_timeout(300)
-
-
-def query(page):
-    return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
+    """The page, once for all tests of this file."""
+    with visits(app, browser, "compare", "[data-gaze=head_map] circle") as visit:
+        yield visit(lang="en")
 
 
 def dots(page):
@@ -130,3 +108,16 @@ def test_settings_stay_open_and_the_language_keeps_everything(opened):
     rested(page)
     assert query(page) == before | {"lang": "ko"}
     assert page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))") <= 0
+
+
+def test_a_text_that_nothing_is_left_of_takes_nothing_else_away(app, browser):
+    with visits(app, browser, "compare", "[data-testid=stTextInput]") as visit:
+        page = visit(lang="en", layer_b="3", text_b="the river")
+        first, second = (page.get_by_label(name, exact=True) for name in ("Sentence A", "Sentence B"))
+        for text in ("\u200b", "the bank and the money", "the bank and the bread"):
+            first.fill(text)
+            expect(page.get_by_text("tokeniser leaves nothing")).to_have_count(int(text == "\u200b"))
+            rested(page)
+        expect(second).to_have_value("the river")
+        assert query(page)["text_b"] == "the river"
+        assert query(page)["layer_b"] == "3"

@@ -5,31 +5,14 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-WHOLE = 120_000  # milliseconds; a fresh server loads torch
+from browser.visits import rested, visits
 
 
 @pytest.fixture(scope="module")
 def opened(app, browser):
-    """The page, once for all tests of this file; errors in the console fail the last of them."""
-    wrong = []
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
-    page = context.new_page()
-    page.set_default_timeout(WHOLE)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.frames_sent = []
-    page.on("websocket", lambda wire: wire.on("framesent", lambda frame: page.frames_sent.append(frame)))
-    page.goto(f"{app}/find_head?lang=en")
-    page.locator("[data-gaze=token_links] button").first.wait_for()
-    rested(page)
-    yield page
-    context.close()
-    assert not wrong
-
-
-def rested(page):
-    for _ in range(2):
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.wait_for_timeout(300)
+    """The page, once for all tests of this file."""
+    with visits(app, browser, "find_head", "[data-gaze=head_ranking]") as visit:
+        yield visit(lang="en")
 
 
 def ranking(page):

@@ -1,44 +1,22 @@
 """The page "Many heads" in a real Chromium: pointing costs no traffic, picking is quick, the link says it all."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-WHOLE = 120_000  # milliseconds; a fresh server loads torch and asks every head once
+from browser.visits import query, rested, visits
 
 
 @pytest.fixture(scope="module")
 def opened(app, browser):
-    """The page, once for all tests of this file; errors in the console fail the last of them."""
-    wrong = []
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
-    page = context.new_page()
-    page.set_default_timeout(WHOLE)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.frames_sent = []
-    page.on("websocket", lambda wire: wire.on("framesent", lambda frame: page.frames_sent.append(frame)))
-    page.goto(f"{app}/many_heads?lang=en")
-    rested(page)
-    yield page
-    context.close()
-    assert not wrong
-
-
-def rested(page):
-    for _ in range(2):
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.locator("[data-gaze=token_links] button").first.wait_for()
-        page.wait_for_timeout(300)
+    """The page, once for all tests of this file."""
+    with visits(app, browser, "many_heads", "[data-gaze=token_links] button") as visit:
+        yield visit(lang="en")
 
 
 def heads(page):
     return page.locator("[data-gaze=head_concat]")
-
-
-def query(page):
-    return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
 
 
 def test_pointing_lights_a_head_and_asks_nobody(opened):

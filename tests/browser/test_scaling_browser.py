@@ -5,34 +5,13 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-WHOLE = 90_000  # milliseconds; the first page of a fresh server loads torch
+from browser.visits import rested, visits
 
 
 @pytest.fixture
 def visit(app, browser):
-    contexts, wrong = [], []
-
-    def opener(**query):
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(WHOLE)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto(f"{app}/scaling?" + "&".join(f"{key}={value}" for key, value in query.items()))
-        page.get_by_text("The numbers", exact=True).or_(page.get_by_text("숫자 보기")).wait_for()
-        rested(page)
-        return page
-
-    yield opener
-    for context in contexts:
-        context.close()
-    assert not wrong
-
-
-def rested(page):
-    for _ in range(2):
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.wait_for_timeout(300)
+    with visits(app, browser, "scaling", "[data-testid=stExpander]") as visit:
+        yield visit
 
 
 def test_slider_and_language(visit):

@@ -1,37 +1,17 @@
 """The page "Step by step" in a real Chromium: hovering, arrow keys, typing into a cell."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-WHOLE = 60_000
+from browser.visits import query, visits
 
 
 @pytest.fixture
 def visit(app, browser):
-    """Open the page in a fresh profile; errors in the console fail the test."""
-    contexts, wrong = [], []
-
-    def opener(*, width=1280, scheme="light", **query):
-        context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme, locale="en-US")
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(WHOLE)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.frames_sent = []
-        page.on("websocket", lambda ws: ws.on("framesent", lambda data: page.frames_sent.append(data)))
-        page.goto(f"{app}/step_by_step?" + "&".join(f"{key}={value}" for key, value in query.items()))
-        board(page).wait_for()
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.wait_for_timeout(700)
-        return page
-
-    yield opener
-    for context in contexts:
-        context.close()
-    assert not wrong
+    with visits(app, browser, "step_by_step", "[data-gaze=matrices][data-cell]", height=1000) as visit:
+        yield visit
 
 
 def board(page):
@@ -52,10 +32,6 @@ def cell(page, matrix, row, column, rows, columns):
 
 def at(page, cell):
     expect(page.locator(f"[data-gaze=matrices][data-cell='{cell}']")).to_be_visible()
-
-
-def query(page):
-    return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
 
 
 def test_hovering_writes_the_arithmetic_without_the_server(visit):

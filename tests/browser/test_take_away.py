@@ -1,6 +1,7 @@
 """Files that a reader takes away: saved by the real page, opened by a real browser without any server."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
@@ -54,8 +55,14 @@ def test_the_web_page_opens_offline_and_answers_to_the_pointer(page, browser, tm
     assert asked == [path.as_uri()]
 
 
-@pytest.mark.parametrize(("path", "file"), [("all_heads", "gaze-all-heads.png"), ("compare", "gaze-map-of-heads.png")])
-def test_the_wall_and_the_map_of_heads(app, browser, tmp_path, path, file):
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "marks", "count"),
+    [("all_heads", "gaze-all-heads", "image", 72), ("compare", "gaze-map-of-heads", "circle", 73)],  # a ring too
+)
+def test_the_wall_and_the_map_of_heads(app, browser, tmp_path, path, file, marks, count):
     context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US", accept_downloads=True)
     page = context.new_page()
     page.goto(f"{app}/{path}?lang=en")
@@ -63,9 +70,15 @@ def test_the_wall_and_the_map_of_heads(app, browser, tmp_path, path, file):
     expect(button).to_be_visible()
     page.wait_for_timeout(1500)
     png = saved(page, button, tmp_path)
-    assert png.name == file
+    assert png.name == f"{file}.png"
     with Image.open(png) as image:
         colours = image.convert("RGB").getcolors(1_000_000)
         assert image.width > 300
     assert len(colours) > 50  # a picture, not an empty sheet
+    svg = saved(page, page.get_by_role("button", name="Save as SVG"), tmp_path)
+    assert svg.name == f"{file}.svg"
+    drawn = ElementTree.parse(svg).getroot()
+    assert len(drawn.findall(f"{SVG}{marks}")) == count
+    names = [text.text for text in drawn.findall(f"{SVG}text")]
+    assert {"all_heads": "12", "compare": "A B"}[path] in names
     context.close()

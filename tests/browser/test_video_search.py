@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from browser.visits import visits
+
 
 def ground(page):
     """Return the colour that the blended poster has near its corner, where all posters show their ground."""
@@ -16,27 +18,8 @@ def ground(page):
 
 @pytest.fixture
 def wall(app, browser):
-    """Open the page by a link; errors in the page's JavaScript fail the test."""
-    contexts, wrong = [], []
-
-    def opener(width=1280, **query):
-        context = browser.new_context(viewport={"width": width, "height": 900}, locale="en-US")
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.frames_sent = []
-        page.on("websocket", lambda ws: ws.on("framesent", lambda data: page.frames_sent.append(data)))
-        page.goto(f"{app}/video_search?" + "&".join(f"{key}={value}" for key, value in query.items()))
-        page.locator(".film_wall .cell").first.wait_for()
-        page.locator(".film_wall .ask").first.wait_for()
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        return page
-
-    yield opener
-    for context in contexts:
-        context.close()
-    assert not wrong
+    with visits(app, browser, "video_search", ".film_wall .cell", ".film_wall .ask") as visit:
+        yield visit
 
 
 def films(page):

@@ -1,53 +1,17 @@
 """The app in a real Chromium: typing, choosing, hovering, pinning, language, link, and what leaves the machine."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-WHOLE = 60_000  # milliseconds; the first page of a fresh server loads torch
+from browser.visits import query, rested, visits
 
 
 @pytest.fixture
 def visit(app, browser):
-    """Open a page of the app in a fresh profile; errors in the console fail the test."""
-    contexts, wrong = [], []
-
-    def opener(path, *, locale="en-US", width=1280, scheme="light", **query):
-        context = browser.new_context(viewport={"width": width, "height": 900}, locale=locale, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(WHOLE)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.outside = []
-        page.on("request", lambda r: page.outside.append(r.url) if not local(r.url, app) else None)
-        page.frames_sent = []
-        page.on("websocket", lambda ws: ws.on("framesent", lambda data: page.frames_sent.append(data)))
-        page.goto(f"{app}/{path}?" + "&".join(f"{key}={value}" for key, value in query.items()))
-        rested(page)
-        return page
-
-    yield opener
-    for context in contexts:
-        context.close()
-    assert not wrong
-
-
-def local(url, app):
-    return url.startswith((app, app.replace("http", "ws"), "data:", "blob:"))
-
-
-def rested(page):
-    """Wait until the script has run, and stays at rest."""
-    for _ in range(2):
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.locator("[data-gaze=token_links] button").first.wait_for()
-        page.wait_for_timeout(400)
-
-
-def query(page):
-    return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
+    with visits(app, browser, "", "[data-gaze=token_links] button") as visit:
+        yield visit
 
 
 def token(page, word):
@@ -62,7 +26,7 @@ def row(page):
 
 def test_home_says_it_looks_at_cake(visit):
     page = visit("")
-    expect(page.get_by_text("Layer 6, head 12")).to_contain_text("“it” looks at “cake” with weight 0.64")
+    expect(page.get_by_text("Layer 6, head 12:")).to_contain_text("“it” looks at “cake” with weight 0.64")
     expect(page.locator("[data-gaze=token_links]")).to_contain_text("0.64")
     page.get_by_test_id("stMain").get_by_role("link", name="Sentence").click()
     expect(page.get_by_role("heading", name="Who looks at whom?")).to_be_visible()
@@ -141,7 +105,7 @@ def test_a_link_comes_back_identical(visit, browser, app):
     token(page, "나 ¹⁄₂").click()
     page.wait_for_url(re.compile("query=0"))
     again = page.context.new_page()
-    again.set_default_timeout(WHOLE)
+    again.marks = page.marks
     again.goto(page.url)
     rested(again)
     assert again.url == page.url

@@ -195,30 +195,63 @@ function save(blob, file) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
-/** A button that saves what `draw` gives as a PNG: a canvas, and the colours and names of its legend, written below it. */
-function pngButton(root, name, file, draw) {
-  const button = Object.assign(el("button", "png", name), { type: "button" });
-  button.onclick = async () => {
-    const { canvas, legend } = draw(), look = theme(root), dpr = window.devicePixelRatio || 1, line = 24 * dpr, edge = 12 * dpr;
-    const sheet = document.createElement("canvas"), pen = sheet.getContext("2d"), font = `${13 * dpr}px ${look.font}`;
-    pen.font = font;
-    let x = edge, y = canvas.height + edge;
-    const spots = legend.map(([, text]) => {
-      const wide = pen.measureText(text).width + 36 * dpr;
-      if (x > edge && x + wide > canvas.width) { x = edge; y += line; }
-      x += wide;
-      return [x - wide, y];
-    });
-    Object.assign(sheet, { width: canvas.width, height: legend.length ? y + line : canvas.height });
-    pen.fillStyle = css(look.ground); pen.fillRect(0, 0, sheet.width, sheet.height);
-    pen.drawImage(canvas, 0, 0);
-    pen.font = font; pen.textBaseline = "middle";
-    legend.forEach(([colour, text], i) => {
-      const [left, top] = spots[i];
-      pen.fillStyle = colour; pen.fillRect(left, top, 12 * dpr, 12 * dpr);
-      pen.fillStyle = css(look.text); pen.fillText(text, left + 18 * dpr, top + 6 * dpr);
-    });
-    save(await new Promise(done => sheet.toBlob(done, "image/png")), `${file}.png`);
-  };
-  return button;
+/** Draw the text of an SVG at twice its size. What is written is drawn apart: an image sees no fonts of the page. */
+async function raster(svg) {
+  const { documentElement: drawn } = new DOMParser().parseFromString(svg, "image/svg+xml"), texts = [...drawn.querySelectorAll("text")];
+  texts.forEach(text => text.remove());
+  const image = new Image(), address = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(drawn)], { type: "image/svg+xml" }));
+  image.src = address;
+  await image.decode();
+  const canvas = Object.assign(document.createElement("canvas"), { width: 2 * image.width, height: 2 * image.height }), pen = canvas.getContext("2d");
+  pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(address);
+  for (const text of texts) {
+    const get = (name, usual) => text.getAttribute(name) ?? usual, turned = text.transform.baseVal.consolidate()?.matrix;
+    const font = `${get("font-weight", 400)} ${parseFloat(get("font-size", 13))}px ${drawn.getAttribute("font-family")}`;
+    await document.fonts.load(font, text.textContent);
+    pen.setTransform(2, 0, 0, 2, 0, 0);
+    if (turned) pen.transform(turned.a, turned.b, turned.c, turned.d, turned.e, turned.f);
+    Object.assign(pen, { font, globalAlpha: get("opacity", 1), fillStyle: get("fill", "black"), textAlign: { middle: "center", end: "right" }[get("text-anchor")] ?? "left" });
+    const at = [text.textContent, Number(get("x")), Number(get("y"))];
+    if (get("stroke", "none") !== "none") { Object.assign(pen, { strokeStyle: get("stroke"), lineWidth: parseFloat(get("stroke-width")), lineJoin: "round" }); pen.strokeText(...at); }
+    pen.fillText(...at);
+  }
+  return new Promise(done => canvas.toBlob(done, "image/png"));
+}
+/** Save the text of an SVG as it is, or as a PNG. */
+const give = async (file, kind, svg) => save(kind === "png" ? await raster(svg) : new Blob([svg], { type: "image/svg+xml" }), `${file}.${kind}`);
+/** An element of an SVG; strings among the content become text nodes. */
+function drawing(tag, attributes = {}, ...content) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...content);
+  return element;
+}
+/** The text of an SVG: the parts on the page's ground, below them the colours and names of a legend. */
+function sheet(root, width, height, parts, legend) {
+  const look = theme(root), edge = 12, line = 24, size = 13, spots = [];
+  let x = edge, y = height + edge;
+  for (const [, text] of legend) {
+    const wide = widest([text], size, root) + 36;
+    if (x > edge && x + wide > width) { x = edge; y += line; }
+    spots.push([x, y]);
+    x += wide;
+  }
+  const tall = legend.length ? y + line : height, text = css(look.text);
+  const svg = drawing("svg", { width: Math.ceil(width), height: Math.ceil(tall), viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(tall)}`, "font-family": look.font },
+    drawing("rect", { width: "100%", height: "100%", fill: css(look.ground) }), ...parts,
+    ...legend.flatMap(([colour, name], i) => [drawing("rect", { x: spots[i][0], y: spots[i][1], width: 12, height: 12, fill: colour }),
+      drawing("text", { x: spots[i][0] + 18, y: spots[i][1] + 10.5, "font-size": size, fill: text }, name)]));
+  return new XMLSerializer().serializeToString(svg);
+}
+/** Buttons that save what `draw` gives, the text of an SVG: as PNG and as SVG. */
+function pictureButtons(words, file, draw) {
+  const spoken = el("span", "failed");
+  spoken.role = "status";
+  return el("div", "files", spoken, ...["png", "svg"].map(kind => {
+    const button = Object.assign(el("button", "file", kind.toUpperCase()), { type: "button", title: words[kind] });
+    button.ariaLabel = words[kind];
+    button.onclick = async () => { try { await give(file, kind, draw()); } catch { spoken.replaceChildren(words.failed); } };
+    return button;
+  }));
 }

@@ -20,7 +20,7 @@ def head_map(
             dot's colour stands for); `colours` (for each group a css colour, the share of
             a grey, or None for the text's own colour; None instead of the list for a scale over all groups), `legend`
             (one name a group; of a scale, of its two ends); `marks` (letter and head of each pane); `words` (`hint`,
-            `alt`, `png`).
+            `alt`, `png`, `svg`, `failed`).
         arrays: `places` float (N, 2).
         key: Streamlit's key of this element; in `on_pick`, `st.session_state[key].picked` is the head.
         on_pick: Called when a head is picked.

@@ -1,9 +1,4 @@
 const RAMP = ["#0072b2", "#009e73", "#e69f00"];      // Okabe-Ito: early layers blue, late ones orange
-const drawing = (tag, attributes = {}) => {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-};
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
@@ -32,7 +27,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const ramp = el("span", "ramp");
   ramp.style.background = `linear-gradient(90deg, ${RAMP})`;
   const shown = new Set(groups);
-  kept.legend.replaceChildren(...(colours ? legend.flatMap((name, group) => shown.has(group) ? [swatch(name, group)] : []) : [el("span", "", legend[0]), ramp, el("span", "", legend[1])]), pngButton(root, words.png, "gaze-map-of-heads", picture));
+  kept.legend.replaceChildren(...(colours ? legend.flatMap((name, group) => shown.has(group) ? [swatch(name, group)] : []) : [el("span", "", legend[0]), ramp, el("span", "", legend[1])]), pictureButtons(words, "gaze-map-of-heads", picture));
 
   kept.dots = names.map((name, i) => {
     const dot = drawing("circle", { class: "dot" });
@@ -62,22 +57,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
     look(kept.at ?? null, false);
   }
 
-  /** The map on a canvas, for a file. */
+  /** The map as the text of an SVG, for a file: what the stylesheet says is written into it. */
   function picture() {
-    const dpr = window.devicePixelRatio || 1, canvas = Object.assign(document.createElement("canvas"), { width: svg.clientWidth * dpr, height: svg.clientHeight * dpr });
-    const pen = canvas.getContext("2d"), style = theme(root), of = element => getComputedStyle(element);
-    pen.scale(dpr, dpr);
-    for (const circle of svg.querySelectorAll("circle")) {
-      const { fill, stroke, strokeWidth } = of(circle), at = name => Number(circle.getAttribute(name));
-      pen.beginPath(); pen.arc(at("cx"), at("cy"), at("r"), 0, 7);
-      if (fill !== "none") { pen.fillStyle = fill; pen.fill(); }
-      pen.strokeStyle = stroke; pen.lineWidth = parseFloat(strokeWidth); pen.stroke();
-    }
-    pen.fillStyle = css(style.text); pen.font = `700 14px ${style.font}`; pen.textAlign = "center";
-    for (const text of svg.querySelectorAll("text")) pen.fillText(text.textContent, text.getAttribute("x"), text.getAttribute("y"));
-    const groupsShown = [...shown].sort((a, b) => a - b);
-    return { canvas, legend: colours ? groupsShown.map(group => [of(kept.dots[groups.indexOf(group)]).fill, legend[group]])
-      : [[RAMP[0], legend[0]], [RAMP[2], legend[1]]] };
+    const drawn = [...svg.querySelectorAll("circle, text")].map(part => {
+      const copy = part.cloneNode(true), style = getComputedStyle(part);
+      copy.removeAttribute("style");
+      for (const name of ["fill", "stroke", "stroke-width", "font-size", "font-weight", "text-anchor", "paint-order"]) copy.setAttribute(name, style.getPropertyValue(name));
+      return copy;
+    });
+    const groupsShown = [...shown].sort((a, b) => a - b), of = group => getComputedStyle(kept.dots[groups.indexOf(group)]).fill;
+    return sheet(root, svg.clientWidth, svg.clientHeight, drawn, colours ? groupsShown.map(group => [of(group), legend[group]])
+      : [[RAMP[0], legend[0]], [RAMP[2], legend[1]]]);
   }
   function look(i, told = true) {
     kept.dots.forEach((dot, n) => dot.classList.toggle("at", n === i));

@@ -28,7 +28,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   kept.numbers.replaceChildren(...kept.tipNames.flat());
 
   let plan, wall, look, inks, atlas, tables;          // where pictures stand, their numbers, and how they are coloured
-  const title = i => words.title.replace("{layer}", Math.floor(i / heads) + 1).replace("{head}", i % heads + 1);
+  const titleOf = i => words.title.replace("{layer}", Math.floor(i / heads) + 1).replace("{head}", i % heads + 1);
   const ink = role => {
     const colour = colours?.[role];
     return colours ? colour === null ? look.text : typeof colour === "number" ? mix(look.ground, look.text, colour) : rgb(colour) : look.accent;
@@ -45,31 +45,47 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const swatch = el("i", "swatch");
       swatch.style.setProperty("--c", css(inks[role]));
       return el("span", "", swatch, meta.roles[role], el("span", "count", String(meta.counts[role])));
-    }), pngButton(root, words.png, "gaze-all-heads", () => ({ canvas, legend: legend.map(role => [css(inks[role]), `${meta.roles[role]} ${meta.counts[role]}`]) })));
+    }), pictureButtons(words, "gaze-all-heads", () => picture(legend.map(role => [css(inks[role]), `${meta.roles[role]} ${meta.counts[role]}`]))));
     Object.assign(kept.plot.style, { width: plan.wide + "px", height: plan.tall + "px" });
     canvas.width = Math.ceil(plan.wide * dpr); canvas.height = Math.ceil(plan.tall * dpr);
     Object.assign(canvas.style, { width: plan.wide + "px", height: plan.tall + "px" });
     const pen = canvas.getContext("2d");
     pen.scale(dpr, dpr);
     const faint = css(mix(look.ground, look.text, 0.62)), frame = css(mix(look.ground, look.text, 0.16));
-    const write = (text, x, y, size, align) => {
+    for (const [text, x, y, size, align] of names(scale)) {
       pen.font = `${size}px ${look.font}`; pen.textAlign = align; pen.textBaseline = "middle"; pen.fillStyle = faint;
       pen.fillText(text, x, y);
-    };
-    if (!flow) {
-      const size = Math.max(12, Math.min(13 * scale, 0.55 * plan.side)), every = plan.step < 17 * scale ? 5 : 1;
-      write(`${words.layer} \u2193  ${words.head} \u2192`, 0, 9 * scale, 12.5 * scale, "left");
-      for (const x of plan.blocks) {
-        for (let h = 0; h < heads; h++) if (h === 0 || (h + 1) % every === 0) write(h + 1, x + h * plan.step + plan.side / 2, plan.head - 11 * scale, size, "center");
-      }
-      plan.rows.forEach(({ x, y }, layer) => write(layer + 1, x - 9 * scale, y + plan.side / 2, size, "right"));
     }
     if (wall?.pictures) drawPictures(pen, frame, dpr);
-    if (plan.below) plan.cells.forEach(({ i, x, y }) => write(`${Math.floor(i / heads) + 1}\u00b7${i % heads + 1}`, x + plan.side / 2, y + plan.side + plan.below / 2 + 1, 12 * Math.min(scale, 1.1), "center"));
     root.dataset.ready = wall?.pictures ? meta.wall : "";
     kept.old.textContent = wall && !wall.pictures ? words.old : "";
     mark();
     root.dataset.paintMs = (performance.now() - started).toFixed(2);
+  }
+
+  // What is written beside the pictures: text, middle, size and alignment.
+  function names(scale) {
+    if (flow) return plan.below ? plan.cells.map(({ i, x, y }) => [`${Math.floor(i / heads) + 1}\u00b7${i % heads + 1}`, x + plan.side / 2, y + plan.side + plan.below / 2 + 1, 12 * Math.min(scale, 1.1), "center"]) : [];
+    const size = Math.max(12, Math.min(13 * scale, 0.55 * plan.side)), every = plan.step < 17 * scale ? 5 : 1;
+    const numbers = Array.from({ length: heads }, (_, h) => h).filter(h => h === 0 || (h + 1) % every === 0);
+    return [[`${words.layer} \u2193  ${words.head} \u2192`, 0, 9 * scale, 12.5 * scale, "left"],
+      ...plan.blocks.flatMap(x => numbers.map(h => [h + 1, x + h * plan.step + plan.side / 2, plan.head - 11 * scale, size, "center"])),
+      ...[...plan.rows].map(([layer, { x, y }]) => [layer + 1, x - 9 * scale, y + plan.side / 2, size, "right"])];
+  }
+
+  /** The wall as the text of an SVG, for a file: each picture an image of its own, what is written stays text. */
+  function picture(legend) {
+    const [, , high, wide] = wall.shape, cut = Object.assign(document.createElement("canvas"), { width: wide, height: high }), pen = cut.getContext("2d");
+    const faint = css(mix(look.ground, look.text, 0.62)), line = css(mix(look.ground, look.text, 0.16)), { side } = plan;
+    const parts = plan.cells.flatMap(({ i, x, y }) => {
+      pen.drawImage(atlas, ...kept.cut(i), 0, 0, wide, high);
+      const title = drawing("title", {}, `${titleOf(i)}: ${meta.roles[wall.roles[i]]}, ${digits(wall.evidence[i], 2)}`);
+      return [drawing("image", { href: cut.toDataURL(), x, y, width: side, height: side, preserveAspectRatio: "none", style: "image-rendering:pixelated" }, title),
+        drawing("rect", { x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1, fill: "none", stroke: line, "pointer-events": "none" })];
+    });
+    const anchors = { left: "start", center: "middle", right: "end" };
+    parts.push(...names(kept.scale).map(([text, x, y, size, align]) => drawing("text", { x, y: y + 0.36 * size, "font-size": size, "text-anchor": anchors[align], fill: faint }, String(text))));
+    return sheet(root, plan.wide, plan.tall, parts, legend);
   }
 
   // All pictures side by side on one canvas, each in the colour of its role; the wall and the tip cut theirs from it.
@@ -128,7 +144,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (root.dataset.over !== String(i)) {
       root.dataset.over = i;
       const role = wall.roles[i], [, , high, wide] = wall.shape, count = wall.roles.length, swatch = el("i", "swatch");
-      kept.name.textContent = title(i);
+      kept.name.textContent = titleOf(i);
       swatch.style.setProperty("--c", css(inks[role]));
       kept.role.replaceChildren(...(colours ? [swatch] : []), `${meta.roles[role]}, ${digits(wall.evidence[i], 2)}`);
       kept.tipNames.forEach(([, number], n) => { number.textContent = digits(wall.values[n * count + i], meta.places[n]); });
