@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from attention_core.captured import Capture
     from attention_core.formula import Formula
+    from attention_core.inputs import Can, Input, Writing
     from attention_core.models.loading import LoadedModel
     from attention_core.views import HeadView
 
@@ -49,6 +51,9 @@ class Reading:
         device: Where it was computed.
         seconds: How long the forward pass and the capture took.
         pretrained: False for a model that was never trained.
+        target: In encoder-decoder models, what the decoder reads, readable; else empty.
+        target_text: The same as a text.
+        written: Whether the model wrote that itself.
     """
 
     labels: tuple[str, ...]
@@ -62,6 +67,14 @@ class Reading:
     device: str
     seconds: float
     pretrained: bool
+    target: tuple[str, ...] = ()
+    target_text: str = ""
+    written: bool = False
+
+    @property
+    def longest(self) -> int:
+        """How many tokens the longer side has."""
+        return max(len(self.labels), len(self.target))
 
 
 def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -88,7 +101,25 @@ def prepare(model: str) -> None:
         subprocess.run([sys.executable, "-m", "attention_core.models.prepare"], cwd=root, check=False)
 
 
-def read(model: str, text: str, limit: int) -> Reading:
+def can(model: str) -> "Can":
+    """Say in which ways a model can read. In the compute thread."""
+    from attention_core.inputs import can_read
+
+    return can_read(_model(model))
+
+
+def write(model: str, text: "str | Input", limit: int) -> bool:
+    """Let an encoder-decoder model write one token of its target, where one is looked at and nobody typed it.
+
+    Returns whether there is more to write. In the compute thread, which others can use between two tokens.
+    """
+    writing = _writing(model, text, limit)
+    if writing is not None and not writing.done:
+        writing.step(_model(model))
+    return writing is not None and not writing.done
+
+
+def read(model: str, text: "str | Input", limit: int) -> Reading:
     """Capture a text, cut at a word if it has more than ``limit`` tokens, and say what was read. In the compute thread.
 
     Raises:
@@ -97,8 +128,8 @@ def read(model: str, text: str, limit: int) -> Reading:
     """
     loaded = _model(model)
     limit = min(limit, loaded.limit or limit)
-    kept, tokens, cut = _fit(model, text, limit)
-    seen, seconds = _capture(model, kept)
+    _, tokens, cut = _fit(model, text, limit)
+    seen, seconds = _narrowed(model, text, limit)
     return Reading(
         labels=tuple(token.label for token in seen.tokens),
         special=tuple(token.special for token in seen.tokens),
@@ -111,12 +142,15 @@ def read(model: str, text: str, limit: int) -> Reading:
         device=loaded.device,
         seconds=seconds,
         pretrained=seen.pretrained,
+        target=tuple(token.label for token in seen.target),
+        target_text=seen.target_text,
+        written=seen.written,
     )
 
 
 def view(
     model: str,
-    text: str,
+    text: "str | Input",
     limit: int,
     layer: int,
     head: int,
@@ -130,10 +164,11 @@ def view(
     from attention_core.views import view_head
 
     formula = _changes(without, temperature)
-    return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first)
+    between = _asked(text).between
+    return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first, between=between)
 
 
-def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
+def strip(model: str, text: "str | Input", limit: int, layer: int) -> "np.ndarray":
     """Return the thumbnails of all heads of a layer, (H, s, s) bytes. In the compute thread."""
     from attention_core.views import thumbnails
 
@@ -142,7 +177,7 @@ def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
 
 def archive(
     model: str,
-    text: str,
+    text: "str | Input",
     limit: int,
     layer: int,
     head: int,
@@ -157,7 +192,7 @@ def archive(
 
 def lines(
     model: str,
-    text: str,
+    text: "str | Input",
     limit: int,
     layer: int,
     head: int,
@@ -172,7 +207,7 @@ def lines(
 
     seen = _seen(model, text, limit)
     formula = _changes(without, temperature)
-    return as_python(model, seen.text, layer, head, query, key, formula, unit, scores=seen.scores)
+    return as_python(model, _kept(model, text, limit), layer, head, query, key, formula, unit, scores=seen.scores)
 
 
 def _changes(without: tuple[str, ...], temperature: float) -> "Formula":
@@ -182,15 +217,37 @@ def _changes(without: tuple[str, ...], temperature: float) -> "Formula":
     return Formula(scaled="factor" not in without, temperature=temperature, without=terms)
 
 
-def _seen(model: str, text: str, limit: int) -> "Capture":
-    return _capture(model, _fit(model, text, min(limit, _model(model).limit or limit))[0])[0]
+def _seen(model: str, text: "str | Input", limit: int) -> "Capture":
+    return _narrowed(model, text, limit)[0]
+
+
+def _narrowed(model: str, text: "str | Input", limit: int) -> "tuple[Capture, float]":
+    kept = _kept(model, text, limit)
+    writing = _writing(model, text, limit)
+    while writing is not None and not writing.done:  # nobody has let it write before, a token at a time
+        writing.step(_model(model))
+    # The first of the kinds needs no target; all others are in the same capture.
+    same = kept._replace(kind="cross" if kept.kind in ("decoder", "cross") else "", between="")
+    seen, seconds = _capture(model, same, writing.ids if writing else ())
+    with _visible(model):
+        return (seen.only(kept.kind) if kept.kind else seen), seconds
+
+
+def _asked(text: "str | Input") -> "Input":
+    from attention_core.inputs import as_input
+
+    return as_input(text)
+
+
+def _kept(model: str, text: "str | Input", limit: int) -> "Input":
+    return _fit(model, text, min(limit, _model(model).limit or limit))[0]
 
 
 @lru_cache(maxsize=64)
-def _fit(model: str, text: str, limit: int) -> tuple[str, int, int]:
-    from attention_core.tokens import fit
+def _fit(model: str, text: "str | Input", limit: int) -> "tuple[Input, int, int]":
+    from attention_core.inputs import fit_input
 
-    return fit(_model(model).tokenizer, text, limit)
+    return fit_input(_model(model), _asked(text), limit)
 
 
 _settled_in: int | None = None
@@ -210,7 +267,9 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="gaze-compute", initializer=_
 
 
 _models: "dict[str, LoadedModel]" = {}
-_captures: "OrderedDict[tuple[str, str], tuple[Capture, float]]" = OrderedDict()
+_captures: "OrderedDict[tuple[str, str | Input], tuple[Capture, float]]" = OrderedDict()
+_written: "OrderedDict[tuple[str, Input], Writing]" = OrderedDict()
+MOST_TARGETS = 64
 
 
 def _model(name: str) -> "LoadedModel":
@@ -224,20 +283,47 @@ def _model(name: str) -> "LoadedModel":
     return _models[name]
 
 
-def _capture(model: str, text: str) -> "tuple[Capture, float]":
-    from attention_core.captured import capture
+def _writing(model: str, text: "str | Input", limit: int) -> "Writing | None":
+    from attention_core.inputs import Writing, can_read
 
-    key = (model, text)
+    asked = _kept(model, text, limit)
+    if asked.kind not in ("decoder", "cross") or asked.second or not can_read(_model(model)).writes:
+        return None
+    key = (model, asked._replace(kind="", between=""))
+    if key not in _written:
+        with _visible(model):
+            _written[key] = Writing(_model(model), asked, limit - 1)
+    _written.move_to_end(key)
+    while len(_written) > MOST_TARGETS:
+        _written.popitem(last=False)
+    return _written[key]
+
+
+@contextmanager
+def _visible(model: str) -> Iterator[None]:
+    """Say in one sentence why a model's attention can't be seen."""
+    try:
+        yield
+    except NoTokens:
+        raise
+    except (TypeError, ValueError, RuntimeError, NotImplementedError, KeyError) as error:  # any model may be brought
+        reason = str(error.args[0] if isinstance(error, KeyError) else error).partition("\n")[0]
+        raise ModelHidden(_model(model).title, reason, "choose another model, or capture it from Python") from error
+
+
+def _capture(model: str, asked: "Input", written: Sequence[int] = ()) -> "tuple[Capture, float]":
+    from attention_core.captured import capture
+    from attention_core.inputs import Input, can_read
+
+    key = (model, asked.text if asked == Input(asked.text) else asked)
     if key not in _captures:
         loaded = _model(model)
         start = time.perf_counter()
-        try:
-            seen = capture(loaded, text)
-        except NoTokens:
-            raise
-        except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # any model may be brought along
-            reason = str(error).partition("\n")[0]
-            raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error
+        with _visible(model):
+            if isinstance(key[1], str) and not can_read(loaded).target:
+                seen = capture(loaded, asked.text)
+            else:
+                seen = capture(loaded, asked, written=written)
         _captures[key] = seen, time.perf_counter() - start
     _captures.move_to_end(key)
     bound = positive("GAZE_CACHE_MB", 512) * 2**20

@@ -10,7 +10,14 @@ from urllib.parse import urlsplit
 import huggingface_hub
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+)
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
@@ -120,6 +127,9 @@ def _load(
     # A GGUF file does not say so, but what it holds are models that write.
     writes = "gguf_file" in options or any(kind.endswith("ForCausalLM") for kind in config.architectures or [])
     auto = AutoModelForCausalLM if writes else AutoModel
+    both = AutoModelForSeq2SeqLM._model_mapping.get(type(config), None)
+    if both is not None and both.__name__ in (config.architectures or []):
+        auto = AutoModelForSeq2SeqLM  # an encoder-decoder with what it takes to write its target
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder that has none
