@@ -14,9 +14,10 @@ from attention_core.dot_product import AttentionTrace, scores, softmax, trace_at
 from attention_core.errors import WeightsOnly
 from attention_core.formula import Formula
 from attention_core.grouping import QUERY_BLOCK, group_weights, grouped_attention, tiles
-from attention_core.inputs import Input, Prepared, prepare, written_by
+from attention_core.inputs import Input
 from attention_core.interface import LayerAttention, recording
 from attention_core.models.loading import LoadedModel
+from attention_core.reading import Prepared, prepare, written_by
 from attention_core.tokens import Token, group_labels, group_numbers
 from attention_core.weights_only import LayerWeights, given_weights
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from attention_core.errors import ModelHidden, NoTokens
+from attention_core.inputs import Input, as_input
 from attention_core.settings import positive
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
     from attention_core.captured import Capture
     from attention_core.formula import Formula
-    from attention_core.inputs import Can, Input, Writing
+    from attention_core.inputs import Can
     from attention_core.models.loading import LoadedModel
+    from attention_core.reading import Writing
     from attention_core.views import HeadView
 
 P = ParamSpec("P")
@@ -103,12 +105,12 @@ def prepare(model: str) -> None:
 
 def can(model: str) -> "Can":
     """Say in which ways a model can read. In the compute thread."""
-    from attention_core.inputs import can_read
+    from attention_core.reading import can_read
 
     return can_read(_model(model))
 
 
-def write(model: str, text: "str | Input", limit: int) -> bool:
+def write(model: str, text: str | Input, limit: int) -> bool:
     """Let an encoder-decoder model write one token of its target, where one is looked at and nobody typed it.
 
     Returns whether there is more to write. In the compute thread, which others can use between two tokens.
@@ -119,7 +121,7 @@ def write(model: str, text: "str | Input", limit: int) -> bool:
     return writing is not None and not writing.done
 
 
-def read(model: str, text: "str | Input", limit: int) -> Reading:
+def read(model: str, text: str | Input, limit: int) -> Reading:
     """Capture a text, cut at a word if it has more than ``limit`` tokens, and say what was read. In the compute thread.
 
     Raises:
@@ -150,7 +152,7 @@ def read(model: str, text: "str | Input", limit: int) -> Reading:
 
 def view(
     model: str,
-    text: "str | Input",
+    text: str | Input,
     limit: int,
     layer: int,
     head: int,
@@ -164,11 +166,11 @@ def view(
     from attention_core.views import view_head
 
     formula = _changes(without, temperature)
-    between = _asked(text).between
+    between = as_input(text).between
     return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first, between=between)
 
 
-def strip(model: str, text: "str | Input", limit: int, layer: int) -> "np.ndarray":
+def strip(model: str, text: str | Input, limit: int, layer: int) -> "np.ndarray":
     """Return the thumbnails of all heads of a layer, (H, s, s) bytes. In the compute thread."""
     from attention_core.views import thumbnails
 
@@ -177,7 +179,7 @@ def strip(model: str, text: "str | Input", limit: int, layer: int) -> "np.ndarra
 
 def archive(
     model: str,
-    text: "str | Input",
+    text: str | Input,
     limit: int,
     layer: int,
     head: int,
@@ -192,7 +194,7 @@ def archive(
 
 def lines(
     model: str,
-    text: "str | Input",
+    text: str | Input,
     limit: int,
     layer: int,
     head: int,
@@ -217,11 +219,11 @@ def _changes(without: tuple[str, ...], temperature: float) -> "Formula":
     return Formula(scaled="factor" not in without, temperature=temperature, without=terms)
 
 
-def _seen(model: str, text: "str | Input", limit: int) -> "Capture":
+def _seen(model: str, text: str | Input, limit: int) -> "Capture":
     return _narrowed(model, text, limit)[0]
 
 
-def _narrowed(model: str, text: "str | Input", limit: int) -> "tuple[Capture, float]":
+def _narrowed(model: str, text: str | Input, limit: int) -> "tuple[Capture, float]":
     kept = _kept(model, text, limit)
     writing = _writing(model, text, limit)
     while writing is not None and not writing.done:  # nobody has let it write before, a token at a time
@@ -233,21 +235,15 @@ def _narrowed(model: str, text: "str | Input", limit: int) -> "tuple[Capture, fl
         return (seen.only(kept.kind) if kept.kind else seen), seconds
 
 
-def _asked(text: "str | Input") -> "Input":
-    from attention_core.inputs import as_input
-
-    return as_input(text)
-
-
-def _kept(model: str, text: "str | Input", limit: int) -> "Input":
+def _kept(model: str, text: str | Input, limit: int) -> Input:
     return _fit(model, text, min(limit, _model(model).limit or limit))[0]
 
 
 @lru_cache(maxsize=64)
-def _fit(model: str, text: "str | Input", limit: int) -> "tuple[Input, int, int]":
-    from attention_core.inputs import fit_input
+def _fit(model: str, text: str | Input, limit: int) -> tuple[Input, int, int]:
+    from attention_core.reading import fit_input
 
-    return fit_input(_model(model), _asked(text), limit)
+    return fit_input(_model(model), as_input(text), limit)
 
 
 _settled_in: int | None = None
@@ -283,8 +279,8 @@ def _model(name: str) -> "LoadedModel":
     return _models[name]
 
 
-def _writing(model: str, text: "str | Input", limit: int) -> "Writing | None":
-    from attention_core.inputs import Writing, can_read
+def _writing(model: str, text: str | Input, limit: int) -> "Writing | None":
+    from attention_core.reading import Writing, can_read
 
     asked = _kept(model, text, limit)
     if asked.kind not in ("decoder", "cross") or asked.second or not can_read(_model(model)).writes:
@@ -311,9 +307,9 @@ def _visible(model: str) -> Iterator[None]:
         raise ModelHidden(_model(model).title, reason, "choose another model, or capture it from Python") from error
 
 
-def _capture(model: str, asked: "Input", written: Sequence[int] = ()) -> "tuple[Capture, float]":
+def _capture(model: str, asked: Input, written: Sequence[int] = ()) -> "tuple[Capture, float]":
     from attention_core.captured import capture
-    from attention_core.inputs import Input, can_read
+    from attention_core.reading import can_read
 
     key = (model, asked.text if asked == Input(asked.text) else asked)
     if key not in _captures:
