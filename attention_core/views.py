@@ -271,7 +271,7 @@ def _shown(
     return rows, columns, shown
 
 
-def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | None = None) -> UInt8[ndarray, "H s s"]:
+def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | None = None) -> UInt8[ndarray, "H s z"]:
     """Return every head of a layer as a small picture: 0 for no weight, 255 for the largest weight of the picture.
 
     A text of more than ``size`` tokens is grouped into tiles, so that a picture never has more than size × size cells.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from attention_core import compute
-from attention_core.inputs import KINDS, Input
+from attention_core.inputs import KINDS, MOST_WRITTEN, Input
 from ui import link
 from ui.compute import LIMIT, door, reading, ways
 from ui.text import note, t
@@ -141,7 +141,7 @@ def _kind() -> str:
 def _controls(can: "Can", typed: list[str]) -> None:
     if can.pair or can.target:
         side = "target" if can.target else "second"
-        about = t(f"inputs.{side}_help" if can.writes or can.pair else "inputs.target_needed")
+        about = t(f"inputs.{side}_help" if can.writes or can.pair else "inputs.target_needed", most=MOST_WRITTEN)
         placeholder = t(f"inputs.{side}_example" if can.writes or can.pair else "inputs.target_missing")
         box = {"key": "second", "live": "300ms", "max_chars": LONGEST, "placeholder": placeholder, "help": about}
         st.text_input(t(f"inputs.{side}_box"), **box)
@@ -153,10 +153,9 @@ def _controls(can: "Can", typed: list[str]) -> None:
 
 
 def _target_note(model: str, read: "Reading") -> None:
-    if read.written:
-        note("inputs.written_note", target=read.target_text, tokens=len(read.target))
-    elif read.target_text:
-        note("inputs.typed_note", target=read.target_text, tokens=len(read.target))
+    told = {"target": read.target_text or " ".join(read.target[1:]), "tokens": len(read.target) - 1}
+    if told["tokens"]:
+        note("inputs.written_note" if read.written else "inputs.typed_note", most=MOST_WRITTEN, **told)
     else:
         note("inputs.start_note" if ways(model).writes else "inputs.silent_note", start=read.target[0])
     note("inputs.fed_note", start=read.target[0])
