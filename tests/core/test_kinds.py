@@ -29,7 +29,8 @@ from attention_core.views import thumbnails, view_head
 from benchmarks.families import eager_weights, pairs
 
 SPECIAL = ["<pad>", "</s>", "<unk>", "<s>", "<mask>"]
-WORDS = [*SPECIAL, ".", *(f"▁{word}" for word in "I ate the cake and it was good ich aß den Kuchen a b".split(" "))]
+SOURCE_WORDS, TARGET_WORDS = ["I", "ate", "the", "cake", "and", "it", "was", "good"], ["ich", "aß", "den", "Kuchen"]
+WORDS = [*SPECIAL, ".", *(f"▁{word}" for word in SOURCE_WORDS + TARGET_WORDS)]
 SOURCE, TARGET = "I ate the cake.", "ich aß"
 SIZES = {"vocab_size": len(WORDS), "d_model": 24}
 BART_SIZES = {
