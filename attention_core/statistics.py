@@ -130,8 +130,7 @@ def on_text(
     All rows count that may look anywhere at all, with these exceptions: for "previous", "same" and "next" a row counts
     where there is such a token that it may look at; for "first" it must be another token than the first; for separators
     (special tokens) and punctuation it must be none itself and may look at one. Where queries and keys are tokens of
-    two texts (another sequence each), no row counts for "previous", "same", "next" and the distance, and every row for
-    "first".
+    two texts (two sequences), no row counts for "previous", "same", "next" and the distance.
 
     Args:
         weights: Some heads'.
@@ -145,8 +144,7 @@ def on_text(
     crossed = queries is not keys
     near = [weights.diagonal(step, 1, 2)[:, allowed.diagonal(step)] for step in (-1, 0, 1)]
     values += [value[:, :0] for value in near] if crossed else near
-    others = slice(None if crossed else 1, None)
-    values.append(weights[:, others, 0][:, allowed[others, 0]])
+    values.append(weights[:, 1:, 0][:, allowed[1:, 0]])
     for kind in (_special, _punctuation):
         own, marked = (torch.tensor([kind(token) for token in tokens]).to(weights.device) for tokens in (queries, keys))
         rows = ~own & (allowed & marked).any(dim=-1)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from attention_core.views import HeadView
 
 LONGEST = 1000  # characters of a second sentence, so that it still travels in a link
+OPEN = "_how_read_open"
 SEGMENTS = {"all": "", "ab": "ab", "ba": "ba"}
 
 
@@ -35,10 +36,12 @@ def reading_choice(model: str, text: str) -> str | Input:
         asked = asked._replace(special=link.restore("special_tokens", False, link.switch))
     if can.chat:
         asked = asked._replace(chat=link.restore("chat", False, link.switch))
-    link.remind("second", "special_tokens", "chat")
-    changed = [name for name in ("second", "special", "chat") if getattr(asked, name)]
-    label = " · ".join([t("inputs.title"), *(t(f"inputs.with_{_told(name, can)}") for name in changed)])
-    place = st.popover(label, icon=":material/menu_book:", key="how_read", on_change="rerun")
+    # The label stays: with another one it would be another popover, and a closed one.
+    place = st.popover(t("inputs.title"), icon=":material/menu_book:", key="how_read", on_change="rerun")
+    # Only when it opens: later, a box that is reminded of its value would lose what is being typed into it.
+    if not (place.open and st.session_state.get(OPEN)):
+        link.remind("second", "special_tokens", "chat")
+    st.session_state[OPEN] = place.open
     if place.open:
         with place:
             _controls(can, typed)
@@ -80,6 +83,12 @@ def reading_notes(model: str, text: str | Input) -> None:
         _target_note(model, read)
     if text.kind:
         note(f"inputs.{text.kind}_note")
+
+
+def encoder_note(model: str) -> None:
+    """Say of an encoder-decoder model that a page shows one half of it."""
+    if ways(model).target:
+        note("inputs.only_encoder")
 
 
 def shares_line(
@@ -159,10 +168,6 @@ def _target_note(model: str, read: "Reading") -> None:
     else:
         note("inputs.start_note" if ways(model).writes else "inputs.silent_note", start=read.target[0])
     note("inputs.fed_note", start=read.target[0])
-
-
-def _told(name: str, can: "Can") -> str:
-    return "target" if name == "second" and can.target else name
 
 
 def _is_pair(text: str | Input) -> bool:

@@ -152,6 +152,8 @@ def test_other_pages_take_the_first_kind(open_page, offered, path):  # noqa: F81
     page = open_page(path, lang="en", model="tiny-bart", text=SOURCE)
     assert not page.exception
     assert not page.error
+    assert "the attention of its encoder" in said(page)
+    assert "the attention of its encoder" not in said(open_page(path, lang="en", text=SOURCE))
 
 
 def test_nothing_odd_in_a_link_does_harm(open_page):
