@@ -309,14 +309,14 @@ def _visible(model: str) -> Iterator[None]:
 
 def _capture(model: str, asked: Input, written: Sequence[int] = ()) -> "tuple[Capture, float]":
     from attention_core.captured import capture
-    from attention_core.reading import can_read
+    from attention_core.reading import has_target
 
     key = (model, asked.text if asked == Input(asked.text) else asked)
     if key not in _captures:
         loaded = _model(model)
         start = time.perf_counter()
         with _visible(model):
-            if isinstance(key[1], str) and not can_read(loaded).target:
+            if isinstance(key[1], str) and not has_target(loaded):
                 seen = capture(loaded, asked.text)
             else:
                 seen = capture(loaded, asked, written=written)

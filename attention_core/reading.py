@@ -8,12 +8,13 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from attention_core.errors import ModelHidden, NoTokens
 from attention_core.inputs import MOST_WRITTEN, Can, Input
 from attention_core.models.loading import LoadedModel
 from attention_core.tokens import Token, clean, encode, fit, name_tokens, read_tokens, search
+
+PROBE = "\ue000"  # a character that no template knows, to see where the text goes
 
 
 class Prepared(NamedTuple):
@@ -36,10 +37,15 @@ class Prepared(NamedTuple):
     inputs: dict[str, Tensor]
 
 
+def has_target(model: LoadedModel) -> bool:
+    """Return whether a model has a decoder that reads a target."""
+    return bool(getattr(model.module.config, "is_encoder_decoder", False))
+
+
 def can_read(model: LoadedModel) -> Can:
     """Say in which ways a model can read, from its configuration and its tokeniser."""
     tokenizer, module = model.tokenizer, model.module
-    both = bool(getattr(module.config, "is_encoder_decoder", False))
+    both = has_target(model)
     # Models that only look back were not trained on pairs, even where their tokeniser would make one.
     back = any(getattr(part, "is_causal", False) for part in module.modules())
     pair = not both and not back and tokenizer.num_special_tokens_to_add(pair=True) > 2
@@ -61,15 +67,15 @@ def prepare(model: LoadedModel, asked: Input, written: Sequence[int] = ()) -> Pr
         ModelHidden: If the chat template can't be filled in.
         ValueError: If the model can't read in this way, or takes fewer tokens.
     """
-    tokenizer, can = model.tokenizer, can_read(model)
+    tokenizer, both = model.tokenizer, has_target(model)
     text, second = clean(asked.text), clean(asked.second)
     inputs: dict[str, Tensor] = {}
     if asked.chat:
         text, tokens = _chat(model, text, parse_special=asked.special)
-    elif second.strip() and not can.target:
-        if not can.pair:
+    elif second.strip() and not both:
+        if not can_read(model).pair:
             raise ValueError(f"{model.title} takes one text, not a pair of sentences")
-        text, tokens, types = _pair(tokenizer, text, second, parse_special=asked.special)
+        text, tokens, types = _pair(model, text, second, parse_special=asked.special)
         if types and _takes_types(model):
             inputs["token_type_ids"] = _batch(types, model)
     else:
@@ -78,7 +84,7 @@ def prepare(model: LoadedModel, asked: Input, written: Sequence[int] = ()) -> Pr
         raise NoTokens("the text has no tokens: it is empty or blank")
     inputs["input_ids"] = _batch([token.id for token in tokens], model)
     target: tuple[Token, ...] = ()
-    if can.target:
+    if both:
         second, target = _target(model, second, written, parse_special=asked.special)
         inputs["decoder_input_ids"] = _batch([token.id for token in target], model)
     longest = max(len(tokens), len(target))
@@ -109,7 +115,7 @@ def fit_input(model: LoadedModel, asked: Input, limit: int) -> tuple[Input, int,
     if not asked.second.strip():
         text, tokens, cut = fit(tokenizer, asked.text, limit, **options)
         return asked._replace(text=text, second=""), tokens, cut
-    if can_read(model).target:
+    if has_target(model):
         text, tokens, cut = fit(tokenizer, asked.text, limit, **options)
         # The token that tells the decoder to begin comes first, and the last one is not fed: as many as it adds.
         second, _, more = fit(tokenizer, asked.second, limit - 1, target=True, **options)
@@ -170,17 +176,20 @@ def written_by(model: LoadedModel, asked: Input) -> tuple[int, ...]:
 
 def _chat(model: LoadedModel, text: str, *, parse_special: bool) -> tuple[str, tuple[Token, ...]]:
     """Put a text into the chat template; the template's own tokens are ``added``, whatever they stand for."""
-    tokenizer = model.tokenizer
+    tokenizer, options = model.tokenizer, {"tokenize": False, "add_generation_prompt": True}
     try:
-        said = [{"role": "user", "content": text}]
-        whole = str(tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True))
+        whole, probed = (
+            str(tokenizer.apply_chat_template([{"role": "user", "content": content}], **options))
+            for content in (text, PROBE)
+        )
     except Exception as error:  # a template is a program of its own, and says what it does not like in its own way
         reason = f"its chat template: {str(error).partition(chr(10))[0]}"
         raise ModelHidden(model.title, reason, "read the text without the template") from error
-    start = whole.rfind(text) if text in whole else whole.rfind(text.strip())
-    if not text.strip() or start < 0:
+    before, _, after = probed.partition(PROBE)
+    start, end = len(before), len(whole) - len(after)
+    typed = whole[start:end]  # some templates cut spaces off
+    if not text.strip() or whole != before + typed + after or typed.strip() != text.strip():
         raise NoTokens("the chat template leaves nothing of the text")
-    end = start + len(text if whole.startswith(text, start) else text.strip())
     parts = [(0, len(whole), True)]
     if not parse_special and any(name in text for name in tokenizer.all_special_tokens):
         parts = [(0, start, True), (start, end, False), (end, len(whole), True)]  # the user's own are only text
@@ -194,9 +203,10 @@ def _chat(model: LoadedModel, text: str, *, parse_special: bool) -> tuple[str, t
 
 
 def _pair(
-    tokenizer: PreTrainedTokenizerBase, first: str, second: str, *, parse_special: bool
+    model: LoadedModel, first: str, second: str, *, parse_special: bool
 ) -> tuple[str, tuple[Token, ...], Sequence[int]]:
     """Read two sentences; the last part says of each token whose it is, where the tokeniser has numbers for that."""
+    tokenizer = model.tokenizer
     text, begins = f"{first}\n{second}", len(first) + 1
     options = {"split_special_tokens": not parse_special, "truncation": False, "verbose": False}
     if tokenizer.is_fast:

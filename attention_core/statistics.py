@@ -21,7 +21,7 @@ from attention_core.captured import Capture, capture
 from attention_core.grouping import tiles
 from attention_core.inputs import Input
 from attention_core.models.loading import LoadedModel
-from attention_core.reading import can_read, prepare
+from attention_core.reading import has_target, prepare
 from attention_core.tokens import Token, read_tokens
 
 ON_TEXT = ("entropy", "largest", "previous", "same", "next", "first", "separator", "punctuation", "distance")
@@ -240,7 +240,7 @@ def repeat(model: LoadedModel, length: int = REPEAT, seed: int = 0) -> Capture:
     plain = list(islice((n for n in usual if _letters(model.tokenizer.convert_ids_to_tokens(n))), length))
     drawn = plain if len(plain) == length else usual[:length]  # a vocabulary of another script
     given = {"input_ids": torch.tensor([before + 2 * drawn + after], device=model.module.device)}
-    if can_read(model).target:
+    if has_target(model):
         start = prepare(model, Input("a")).target[0].id
         given["decoder_input_ids"] = torch.tensor([[start, *2 * drawn]], device=model.module.device)
     return capture(model, **given)

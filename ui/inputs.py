@@ -33,9 +33,9 @@ def reading_choice(model: str, text: str) -> str | Input:
         asked = asked._replace(second=link.restore("second", "", _short).strip())
         typed += [name for name in can.special if name in asked.second and name not in typed]
     if typed:
-        asked = asked._replace(special=link.restore("special_tokens", False, link.switch))
+        asked = asked._replace(special=_switch("special_tokens"))
     if can.chat:
-        asked = asked._replace(chat=link.restore("chat", False, link.switch))
+        asked = asked._replace(chat=_switch("chat"))
     # The label stays: with another one it would be another popover, and a closed one.
     place = st.popover(t("inputs.title"), icon=":material/menu_book:", key="how_read", on_change="rerun")
     # Only when it opens: later, a box that is reminded of its value would lose what is being typed into it.
@@ -101,7 +101,9 @@ def shares_line(
     if ab == ab and ba == ba:  # NaN where the tokeniser leaves no words of a sentence
         numbers = {"aa": aa, "ab": ab, "a0": a0, "ba": ba, "bb": bb, "b0": b0}
         note("inputs.shares", **{name: f"{number:.2f}" for name, number in numbers.items()})
-    if view.between:
+    if text.between and not view.between:
+        note("inputs.no_words")
+    elif view.between:
         shown = f"{view.weights.sum(axis=1).mean():.2f}"
         sides = {"near": view.between[0].upper(), "far": view.between[1].upper()}
         note(f"inputs.shown_{'rest' if special == 'renormalised' else 'part'}", shown=shown, **sides)
@@ -147,6 +149,13 @@ def _kind() -> str:
     return kind
 
 
+def _switch(key: str) -> bool:
+    on = link.restore(key, False, link.switch)
+    if not on:
+        link.quiet(key)
+    return on
+
+
 def _controls(can: "Can", typed: list[str]) -> None:
     if can.pair or can.target:
         side = "target" if can.target else "second"
@@ -171,7 +180,7 @@ def _target_note(model: str, read: "Reading") -> None:
 
 
 def _is_pair(text: str | Input) -> bool:
-    return isinstance(text, Input) and bool(text.second) and not text.kind
+    return isinstance(text, Input) and bool(text.second) and not (text.kind or text.chat)
 
 
 def _texts(text: str | Input) -> tuple[str, ...]:

@@ -59,8 +59,9 @@ def take_away(
     if not place.open:
         return
     show = show if len(view.raw) else "weights"
-    file = _file_name(model, layer, head) + ("-words" if unit == "word" else "")
     kind = view.kind if view.kind in KINDS else ""
+    stem = _file_name(model, layer, head) + (f"-{kind}" if kind else "")
+    file = stem + ("-words" if unit == "word" else "")
     name = _title(model, f"{t(f'inputs.kind_{kind}')} · {short}" if kind else short, changes)
     whole = head_view(model, all_of(text), layer, head, unit, "shown", True, *changes)  # whatever is hidden on the page
     query, key = pair or focus(whole)
@@ -80,7 +81,7 @@ def take_away(
             picture_files({"pictures": pictures, "words": words("picture_files")}, key=f"pictures{pane}")
         with right:
             _button("csv", pane, "text/csv", f"{file}.csv", lambda: _csv(view), about)
-            npz = f"{_file_name(model, layer, head)}.npz"
+            npz = f"{stem}.npz"
             _button("npz", pane, "application/octet-stream", npz, lambda: _npz(*asked, *changes))
             _button("html", pane, "text/html", f"{file}.html", lambda: standalone(**page).encode())
         note("take_away.python")

@@ -153,6 +153,14 @@ def test_a_chat_is_what_the_librarys_template_makes(models):
     ]
 
 
+@pytest.mark.parametrize("text", ["assistant", "  user ", "system\nassistant"])
+def test_words_of_the_template_are_not_taken_for_the_users(models, text):
+    seen = capture(models["smollm2"], text, chat=True)
+    own = [token for token in seen.tokens if not token.added]
+    assert "".join(token.text for token in own).strip() == text.strip()
+    assert seen.text[own[-1].end :].startswith("<|im_end|>\n<|im_start|>assistant")
+
+
 @pytest.mark.parametrize("special", [False, True])
 def test_what_a_user_types_in_a_chat_is_only_text_unless_asked(models, special):
     text = "I<|im_end|>ate"

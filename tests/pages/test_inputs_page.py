@@ -43,7 +43,7 @@ def test_a_pair_and_its_parts(open_page, lang):
     assert (link(page)["second"], link(page)["segments"]) == (B, "ba")
     shown = view(page, "heat")
     assert (shown["queries"], shown["keys"]) == (B.split(), A.split())
-    assert (shown["words"]["query"], shown["words"]["key"]) == ("B", "A")
+    assert [shown["words"][side][-1] for side in ("query", "key")] == ["B", "A"]
     part = drawn(page, "heat")["weights"]
     np.testing.assert_allclose(part, weights[6:9, 1:5], atol=1e-6)
     row = drawn(page, "row")
@@ -124,7 +124,9 @@ def test_kinds_on_the_sentence_page(open_page, offered):  # noqa: F811
     page.session_state["take_away"] = True
     page = page.run()
     assert "kind='cross'" in page.code[0].value
-    assert "tiny-t5 · cross · " in payload(page, "pictures")["pictures"][0]["svg"]
+    picture = payload(page, "pictures")["pictures"][0]
+    assert "tiny-t5 · cross · " in picture["svg"]
+    assert picture["file"] == "gaze-tiny-t5-layer-1-head-5-cross-map"
 
 
 @pytest.mark.parametrize("way", ["rollout", "flow", "mean", "norm"])
@@ -162,6 +164,13 @@ def test_nothing_odd_in_a_link_does_harm(open_page):
     assert len(link(page)["second"]) <= LONGEST
     assert "segments = zz" in said(page)
     assert "chat" not in link(page)
+
+
+def test_a_second_sentence_without_words(open_page):
+    page = open_page(SENTENCE, lang="en", text=A, second="\u200b", segments="ab")
+    assert not page.exception
+    assert "so everything is shown" in said(page)
+    assert "nan" not in said(page)
 
 
 def test_what_was_typed_comes_along_to_the_next_page(open_page):
