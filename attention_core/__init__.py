@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from attention_core.dot_product import AttentionTrace as AttentionTrace
     from attention_core.dot_product import trace_attention as trace_attention
     from attention_core.formula import Formula as Formula
+    from attention_core.inputs import Input as Input
     from attention_core.models.loading import LoadedModel as LoadedModel
     from attention_core.models.loading import load_model as load_model
     from attention_core.tokens import Token as Token
@@ -26,6 +27,7 @@ _HOMES = {
     "captured": ("Capture", "Link", "capture"),
     "dot_product": ("AttentionTrace", "trace_attention"),
     "formula": ("Formula",),
+    "inputs": ("Input",),
     "models.loading": ("LoadedModel", "load_model"),
     "tokens": ("Token",),
 }

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from attention_core.dot_product import AttentionTrace, scores, softmax, trace_attention
-from attention_core.errors import NoTokens, TokeniserTooLarge, WeightsOnly
+from attention_core.errors import WeightsOnly
 from attention_core.formula import Formula
 from attention_core.grouping import QUERY_BLOCK, group_weights, grouped_attention, tiles
+from attention_core.inputs import Input
 from attention_core.interface import LayerAttention, recording
 from attention_core.models.loading import LoadedModel
-from attention_core.tokens import Token, clean, group_labels, group_numbers, read_tokens
+from attention_core.reading import Prepared, prepare, written_by
+from attention_core.tokens import Token, group_labels, group_numbers
 from attention_core.weights_only import LayerWeights, given_weights
 
 PLAIN = Formula()
@@ -52,12 +54,16 @@ class Capture:
     :class:`WeightsOnly`, which says why.
 
     Attributes:
-        text: The text as the tokeniser got it; empty where a module was captured with inputs of its own.
+        text: The text as the tokeniser got it; of a pair both sentences, with a line break between; of a chat the whole
+            template. Empty where a module was captured with inputs of its own.
         tokens: The tokens of the text, or of the module's input (in encoder-decoder models the encoder's).
         target: The decoder's tokens in encoder-decoder models; otherwise empty.
         attention: For each kind, what each layer was given, or the weights that it handed out.
         pretrained: False for a model that has weights which were never trained.
         skipped: The paths of the layers in which no attention was seen, such as state-space layers.
+        target_text: The text of the decoder's tokens. Each of them is what the decoder was given at that position, so
+            it comes before what the decoder is about to write there.
+        written: Whether the model wrote the target itself.
     """
 
     text: str
@@ -66,6 +72,8 @@ class Capture:
     attention: Mapping[str, tuple[LayerAttention, ...] | tuple[LayerWeights, ...]]
     pretrained: bool
     skipped: tuple[str, ...] = ()
+    target_text: str = ""
+    written: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -134,6 +142,14 @@ class Capture:
         if isinstance(seen, LayerWeights):
             return head
         return head // (len(seen.query) // len(seen.key))
+
+    def only(self, kind: str) -> "Capture":
+        """Return the same with one kind of attention alone, which is then the one meant everywhere.
+
+        Raises:
+            KeyError: If there is no such kind, naming those there are.
+        """
+        return replace(self, attention={kind: self._layers(kind)})
 
     def axes(self, kind: str | None = None) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """Return the tokens of the queries and of the keys."""
@@ -213,18 +229,18 @@ class Capture:
         if isinstance(by, int) and by < 1:
             raise ValueError(f"there must be at least one tile, not {by}")
         queries, keys = (
-            tiles(len(tokens), by) if isinstance(by, int) else torch.tensor(group_numbers(tokens, by, self.text))
-            for tokens in self.axes(kind)
+            tiles(len(tokens), by) if isinstance(by, int) else torch.tensor(group_numbers(tokens, by, text))
+            for tokens, text in zip(self.axes(kind), self._texts(kind), strict=True)
         )
         return queries, keys
 
     def labels(self, by: str | int = "token", kind: str | None = None) -> tuple[list[str], list[str]]:
         """Return readable names of the queries' and the keys' groups."""
-        pairs = zip(self.axes(kind), self.group_numbers(by, kind), strict=True)
+        sides = zip(self.axes(kind), self.group_numbers(by, kind), self._texts(kind), strict=True)
         if by == "token":
-            queries, keys = ([token.label for token in tokens] for tokens, _ in pairs)
+            queries, keys = ([token.label for token in tokens] for tokens, _, _ in sides)
         else:
-            queries, keys = (group_labels(tokens, numbers.tolist(), self.text) for tokens, numbers in pairs)
+            queries, keys = (group_labels(tokens, numbers.tolist(), text) for tokens, numbers, text in sides)
         return queries, keys
 
     def links(
@@ -243,6 +259,13 @@ class Capture:
             links = zip((rows + start).tolist(), columns.tolist(), best.values.tolist(), strict=True)
             found = sorted(found + [Link(*link) for link in links], key=lambda link: -link.weight)[:k]
         return tuple(link for link in found if link.weight > 0)
+
+    def _texts(self, kind: str | None) -> tuple[str, str]:
+        """Return the texts of the queries and of the keys."""
+        kind = kind or self.kinds[0]
+        return {"cross": (self.target_text, self.text), "decoder": (self.target_text, self.target_text)}.get(
+            kind, (self.text, self.text)
+        )
 
     def _layers(self, kind: str | None) -> tuple[LayerAttention, ...] | tuple[LayerWeights, ...]:
         kind = kind or self.kinds[0]
@@ -288,14 +311,27 @@ class Capture:
         return trace_attention(query[:, rows.start : rows.stop], key, value, part).head(0)
 
 
-def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inputs: object) -> Capture:
+def capture(
+    model: LoadedModel | PreTrainedModel,
+    text: str | Input | None = None,
+    second: str = "",
+    *,
+    parse_special: bool = False,
+    chat: bool = False,
+    written: Sequence[int] = (),
+    **inputs: object,
+) -> Capture:
     """Run a model once and keep what its attention layers were given.
 
     Args:
         model: From :func:`load_model`, or a transformers module that is already in memory.
-        text: What to read; needs a loaded model, which brings its tokeniser.
+        text: What to read; needs a loaded model, which brings its tokeniser. An :class:`Input` says the rest as well.
+        second: The second sentence of a pair, for models such as BERT; in encoder-decoder models the target, which the
+            model otherwise writes itself, always the most probable token.
+        parse_special: Whether ``[MASK]`` typed in the text is read as the special token.
+        chat: Whether the text is put into the tokeniser's chat template.
+        written: What the model wrote as its target, where that is known already.
         **inputs: Instead of a text, the module's own inputs, a batch of one: ``input_ids=…``, ``pixel_values=…``.
-            With a text: ``parse_special=True``, to read ``[MASK]`` in it as the special token.
 
     Returns:
         The capture, its tensors in the model's precision and on its device.
@@ -305,30 +341,24 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
         TypeError: If no weights of the model can be seen, or a text comes without a tokeniser.
         TokeniserTooLarge: If the model has no embedding for one of the text's tokens.
     """
-    target: tuple[Token, ...] = ()
     if text is None and not inputs:
         raise TypeError("give a text, or the module's own inputs such as input_ids=…")
-    if not isinstance(text, str | None):
+    if not isinstance(text, str | Input | None):
         raise TypeError(f"one text at a time, as a string, not {type(text).__name__}")
     if text is None:
         module = model.module if isinstance(model, LoadedModel) else model
         tokens = _number_tokens(inputs.get("input_ids"))
-        target = _number_tokens(inputs.get("decoder_input_ids"))
+        read = Prepared("", tokens, "", _number_tokens(inputs.get("decoder_input_ids")), False, inputs)
     else:
         if not isinstance(model, LoadedModel):
             raise TypeError("a text needs a model from load_model(), which brings its tokeniser; or give input_ids=…")
-        text = clean(text)
-        tokens = read_tokens(model.tokenizer, text, parse_special=bool(inputs.pop("parse_special", False)))
-        if all(token.added for token in tokens):
-            raise NoTokens("the text has no tokens: it is empty or blank")
-        if model.limit is not None and len(tokens) > model.limit:
-            raise ValueError(f"the text has {len(tokens)} tokens; {model.name} takes {model.limit}")
-        if beyond := [token for token in tokens if token.id >= (model.embeddings or token.id + 1)]:
-            reason = f"{beyond[0].piece!r} = {beyond[0].id}; {model.embeddings}"
-            raise TokeniserTooLarge(model.title, reason, "leave it out of the text, or choose another model")
+        asked = text if isinstance(text, Input) else Input(text, second, parse_special, chat, "cross")
+        looked_at = asked.kind in ("decoder", "cross")  # else nobody waits for the target to be written
+        read = prepare(model, asked, (written or written_by(model, asked)) if looked_at else ())
         # The layers that predict the next word come after all attention.
         module = getattr(model.module, "base_model", model.module)
-        inputs["input_ids"] = torch.tensor([[token.id for token in tokens]], device=model.input_device)
+        inputs |= read.inputs
+    tokens, target = read.tokens, read.target
     layers = _layers(module, inputs)
     kinds = sorted({layer.kind for layer in layers}, key=("encoder", "decoder", "cross", "self").index)
     attention = {kind: tuple(layer for layer in layers if layer.kind == kind) for kind in kinds}
@@ -337,7 +367,8 @@ def capture(model: LoadedModel | PreTrainedModel, text: str | None = None, **inp
     if "decoder" in kinds and not target:  # a decoder that makes its own input, of the encoder's or of nothing
         target = _positions(lengths["decoder"][0])
     pretrained = model.pretrained if isinstance(model, LoadedModel) else bool(module.config.name_or_path)
-    seen = Capture(text or "", tokens, target, attention, pretrained, _skipped(module, layers))
+    more = {"target_text": read.target_text, "written": read.written}
+    seen = Capture(read.text, tokens, target, attention, pretrained, _skipped(module, layers), **more)
     for kind, (queries, keys) in lengths.items():
         if (queries, keys) != tuple(len(side) for side in seen.axes(kind)):
             sizes = " × ".join(str(len(side)) for side in seen.axes(kind))

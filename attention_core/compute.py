@@ -11,23 +11,27 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from attention_core.errors import ModelHidden, NotNumbers, NoTokens, OutOfMemory
+from attention_core.inputs import Input, as_input
 from attention_core.settings import positive
 
 if TYPE_CHECKING:
     import numpy as np
+    from transformers import PreTrainedConfig
 
     from attention_core.captured import Capture
     from attention_core.formula import Formula
+    from attention_core.inputs import Can
     from attention_core.models.loading import LoadedModel, Tokenizer
+    from attention_core.reading import Writing
     from attention_core.views import HeadView
 
 P = ParamSpec("P")
@@ -53,6 +57,9 @@ class Reading:
         pretrained: False for a model that was never trained.
         missing: The names of weights that attention rests on and that were not among the files.
         left_over: The names of weights of layers that were in the files and have no place in the model.
+        target: In encoder-decoder models, what the decoder reads, readable; else empty.
+        target_text: The same as a text.
+        written: Whether the model wrote that itself.
     """
 
     labels: tuple[str, ...]
@@ -68,6 +75,14 @@ class Reading:
     pretrained: bool
     missing: tuple[str, ...] = ()
     left_over: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
+    target_text: str = ""
+    written: bool = False
+
+    @property
+    def longest(self) -> int:
+        """How many tokens the longer side has."""
+        return max(len(self.labels), len(self.target))
 
 
 def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -103,7 +118,23 @@ def open_model(model: str) -> None:
     _reader(model)
 
 
-def read(model: str, text: str, limit: int) -> Reading:
+def can(model: str) -> "Can":
+    """Say in which ways a model can read. In the compute thread."""
+    return _reader(model).can
+
+
+def write(model: str, text: str | Input, limit: int) -> bool:
+    """Let an encoder-decoder model write one token of its target, where one is looked at and nobody typed it.
+
+    Returns whether there is more to write. In the compute thread, which others can use between two tokens.
+    """
+    writing = _writing(model, text, limit)
+    if writing is not None and not writing.done:
+        writing.step(_model(model))
+    return writing is not None and not writing.done
+
+
+def read(model: str, text: str | Input, limit: int) -> Reading:
     """Capture a text, cut at a word if it has more than ``limit`` tokens, and say what was read. In the compute thread.
 
     Raises:
@@ -112,8 +143,8 @@ def read(model: str, text: str, limit: int) -> Reading:
     """
     loaded = _reader(model)
     limit = min(limit, loaded.limit or limit)
-    kept, tokens, cut = _fit(model, text, limit)
-    seen, seconds = _capture(model, kept)
+    _, tokens, cut = _fit(model, text, limit)
+    seen, seconds = _narrowed(model, text, limit)
     return Reading(
         labels=tuple(token.label for token in seen.tokens),
         special=tuple(token.special for token in seen.tokens),
@@ -128,12 +159,15 @@ def read(model: str, text: str, limit: int) -> Reading:
         pretrained=seen.pretrained,
         missing=loaded.missing,
         left_over=loaded.left_over,
+        target=tuple(token.label for token in seen.target),
+        target_text=seen.target_text,
+        written=seen.written,
     )
 
 
 def view(
     model: str,
-    text: str,
+    text: str | Input,
     limit: int,
     layer: int,
     head: int,
@@ -147,10 +181,11 @@ def view(
     from attention_core.views import view_head
 
     formula = _changes(without, temperature)
-    return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first)
+    between = as_input(text).between
+    return view_head(_seen(model, text, limit), layer, head, unit, special, formula, first=first, between=between)
 
 
-def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
+def strip(model: str, text: str | Input, limit: int, layer: int) -> "np.ndarray":
     """Return the thumbnails of all heads of a layer, (H, s, s) bytes. In the compute thread."""
     from attention_core.views import thumbnails
 
@@ -159,7 +194,7 @@ def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
 
 def archive(
     model: str,
-    text: str,
+    text: str | Input,
     limit: int,
     layer: int,
     head: int,
@@ -174,7 +209,7 @@ def archive(
 
 def lines(
     model: str,
-    text: str,
+    text: str | Input,
     limit: int,
     layer: int,
     head: int,
@@ -189,7 +224,7 @@ def lines(
 
     seen = _seen(model, text, limit)
     formula = _changes(without, temperature)
-    return as_python(model, seen.text, layer, head, query, key, formula, unit, scores=seen.scores)
+    return as_python(model, _kept(model, text, limit), layer, head, query, key, formula, unit, scores=seen.scores)
 
 
 def _changes(without: tuple[str, ...], temperature: float) -> "Formula":
@@ -199,15 +234,31 @@ def _changes(without: tuple[str, ...], temperature: float) -> "Formula":
     return Formula(scaled="factor" not in without, temperature=temperature, without=terms)
 
 
-def _seen(model: str, text: str, limit: int) -> "Capture":
-    return _capture(model, _fit(model, text, min(limit, _reader(model).limit or limit))[0])[0]
+def _seen(model: str, text: str | Input, limit: int) -> "Capture":
+    return _narrowed(model, text, limit)[0]
+
+
+def _narrowed(model: str, text: str | Input, limit: int) -> "tuple[Capture, float]":
+    kept = _kept(model, text, limit)
+    writing = _writing(model, text, limit)
+    while writing is not None and not writing.done:  # nobody has let it write before, a token at a time
+        writing.step(_model(model))
+    # The first of the kinds needs no target; all others are in the same capture.
+    same = kept._replace(kind="cross" if kept.kind in ("decoder", "cross") else "", between="")
+    seen, seconds = _capture(model, same, writing.ids if writing else ())
+    with _visible(model):
+        return (seen.only(kept.kind) if kept.kind else seen), seconds
+
+
+def _kept(model: str, text: str | Input, limit: int) -> Input:
+    return _fit(model, text, min(limit, _reader(model).limit or limit))[0]
 
 
 @lru_cache(maxsize=64)
-def _fit(model: str, text: str, limit: int) -> tuple[str, int, int]:
-    from attention_core.tokens import fit
+def _fit(model: str, text: str | Input, limit: int) -> tuple[Input, int, int]:
+    from attention_core.reading import fit_input
 
-    return fit(_reader(model).tokenizer, text, limit)
+    return fit_input(_reader(model), as_input(text), limit)
 
 
 _settled_in: int | None = None
@@ -228,13 +279,18 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="gaze-compute", initializer=_
 
 _models: "dict[str, LoadedModel]" = {}  # the least recently used first
 _readers: "OrderedDict[str, Reader]" = OrderedDict()
-_captures: "OrderedDict[tuple[str, str], tuple[Capture, float]]" = OrderedDict()
+_captures: "OrderedDict[tuple[str, str | Input], tuple[Capture, float]]" = OrderedDict()
+_written: "OrderedDict[tuple[str, Input], Writing]" = OrderedDict()
+MOST_TARGETS = 64
 
 
 class Reader(NamedTuple):
     """What stays of a model when its weights make room for another's: enough to find its captures again."""
 
+    title: str
     tokenizer: "Tokenizer"
+    config: "PreTrainedConfig"
+    can: "Can"
     limit: int | None
     device: str
     missing: tuple[str, ...]
@@ -242,17 +298,17 @@ class Reader(NamedTuple):
 
 
 def _reader(name: str) -> Reader:
-    if name not in _readers or not (name in _models or _kept(name)):
+    if name not in _readers or not (name in _models or any(model == name for model, _ in _captures)):
+        from attention_core.reading import can_read
+
         loaded = _model(name)
-        _readers[name] = Reader(loaded.tokenizer, loaded.limit, loaded.device, loaded.missing, loaded.left_over)
+        same = (getattr(loaded, field) for field in Reader._fields if field != "can")
+        title, tokenizer, config, *rest = same
+        _readers[name] = Reader(title, tokenizer, config, can_read(loaded), *rest)
     _readers.move_to_end(name)
     while len(_readers) > READERS:
         _readers.popitem(last=False)
     return _readers[name]
-
-
-def _kept(name: str) -> bool:
-    return any(model == name for model, _ in _captures)
 
 
 def _model(name: str) -> "LoadedModel":
@@ -304,25 +360,53 @@ def _free(names: list[str]) -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def _capture(model: str, text: str) -> "tuple[Capture, float]":
-    from attention_core.captured import capture
+def _writing(model: str, text: str | Input, limit: int) -> "Writing | None":
+    from attention_core.reading import Writing
+
+    asked = _kept(model, text, limit)
+    if asked.kind not in ("decoder", "cross") or asked.second or not _reader(model).can.writes:
+        return None
+    key = (model, asked._replace(kind="", between=""))
+    if key not in _written:
+        with _visible(model):
+            _written[key] = Writing(_model(model), asked, limit - 1)
+    _written.move_to_end(key)
+    while len(_written) > MOST_TARGETS:
+        _written.popitem(last=False)
+    return _written[key]
+
+
+@contextmanager
+def _visible(model: str) -> Iterator[None]:
+    """Say in one sentence why a model's attention can't be seen."""
     from attention_core.models.loading import out_of_memory
 
-    key = (model, text)
+    try:
+        yield
+    except NoTokens:
+        raise
+    except MemoryError as error:
+        raise _too_much(_reader(model).title) from error
+    except (TypeError, ValueError, RuntimeError, NotImplementedError, KeyError) as error:  # any model may be brought
+        if out_of_memory(error):
+            raise _too_much(_reader(model).title) from error
+        reason = str(error.args[0] if isinstance(error, KeyError) else error).partition("\n")[0]
+        raise ModelHidden(_reader(model).title, reason, "choose another model, or capture it from Python") from error
+
+
+def _capture(model: str, asked: Input, written: Sequence[int] = ()) -> "tuple[Capture, float]":
+    from attention_core.captured import capture
+    from attention_core.reading import has_target
+
+    key = (model, asked.text if asked == Input(asked.text) else asked)
     if key not in _captures:
         loaded = _model(model)
         start = time.perf_counter()
-        try:
-            seen = capture(loaded, text)
-        except NoTokens:
-            raise
-        except MemoryError as error:
-            raise _too_much(loaded.title) from error
-        except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # any model may be brought along
-            if out_of_memory(error):
-                raise _too_much(loaded.title) from error
-            reason = str(error).partition("\n")[0]
-            raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error
+        with _visible(model):
+            if isinstance(key[1], str) and not has_target(loaded):
+                seen = capture(loaded, asked.text)
+            else:
+                seen = capture(loaded, asked, written=written)
         last = seen.layer(seen.layers - 1)
         if (last.query if seen.scores else last.weights).isnan().any():  # whatever is no number stays none up to there
             raise NotNumbers(loaded.title, "the last layer", "choose another model")

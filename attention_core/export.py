@@ -9,6 +9,7 @@ import numpy as np
 
 from attention_core.captured import Capture
 from attention_core.formula import Formula
+from attention_core.inputs import Input, as_input
 from attention_core.views import HeadView
 from attention_core.weights_only import LayerWeights
 
@@ -85,7 +86,7 @@ def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(),
 
 def as_python(
     model: str,
-    text: str,
+    text: str | Input,
     layer: int,
     head: int,
     query: int,
@@ -99,7 +100,7 @@ def as_python(
 
     Args:
         model: Its name for ``load_model``.
-        text: What was read.
+        text: What was read, and how.
         layer: From 0.
         head: From 0.
         query: From 0, in tokens or words.
@@ -110,31 +111,39 @@ def as_python(
     """
     told = {field.name: getattr(formula, field.name) for field in fields(formula)}
     changed = [f"{field.name}={told[field.name]!r}" for field in fields(formula) if told[field.name] != field.default]
+    asked = as_input(text)
+    how = [repr(asked.text), *([f"second={asked.second!r}"] if asked.second else [])]
+    how += [f"{name}=True" for name, told in (("parse_special", asked.special), ("chat", asked.chat)) if told]
     names, given = ("Formula, capture", f", formula=Formula({', '.join(changed)})") if changed else ("capture", "")
+    kind = f"kind={asked.kind!r}" if asked.kind else ""
+    given += f", {kind}" if kind else ""
     start = f"""\
 from attention_core import {names}, load_model
 
-seen = capture(load_model({model!r}), {text!r})
+seen = capture(load_model({model!r}), {", ".join(how)})
 layer, head = {layer}, {head}  # counted from 0: layer {layer + 1}, head {head + 1} on the page
 query, key = {query}, {key}
 """
+    looks = 'print(queries[query], "looks at", keys[key])\n'
     if unit == "word":
+        by = ", ".join(part for part in ('"word"', kind) if part)
         return f"""\
-{start}queries, keys = seen.labels("word")
+{start}queries, keys = seen.labels({by})
 weights = seen.grouped(layer, head, "word"{given})  # the sum over a word's keys, the mean over its queries
-print(queries[query], "looks at", keys[key])
-print("weight", weights[query, key].item())
+{looks}print("weight", weights[query, key].item())
 """
+    if kind:
+        start += f"queries, keys = seen.labels({kind})\n"
+    else:
+        looks = 'print(seen.tokens[query].label, "looks at", seen.tokens[key].label)\n'
     if not scores:
         return f"""\
-{start}weights = seen.weights(layer, head)
-print(seen.tokens[query].label, "looks at", seen.tokens[key].label)
-print("weight", weights[query, key].item())
+{start}weights = seen.weights(layer, head{given})
+{looks}print("weight", weights[query, key].item())
 """
     return f"""\
 {start}trace = seen.trace(layer, head{given})
-print(seen.tokens[query].label, "looks at", seen.tokens[key].label)
-print("raw score", trace.raw[query, key].item(), "× factor", trace.factor)
+{looks}print("raw score", trace.raw[query, key].item(), "× factor", trace.factor)
 print("scaled score", trace.scaled[query, key].item())
 print("weight", trace.weights[query, key].item())
 """

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 
 from attention_core import aggregate, compute
+from attention_core.inputs import Input
 from attention_core.views import HeadView, view_map
 
 WAYS = ("layer", "mean", "largest", "rollout", "flow", "norm")
 
 
-def layer_map(model: str, text: str, limit: int, way: str, layer: int) -> Tensor:
+def layer_map(model: str, text: str | Input, limit: int, way: str, layer: int) -> Tensor:
     """Sum up the heads of one layer, from 0, as ``way`` needs it: (Q, K)."""
     seen = compute._seen(model, text, limit)
     return aggregate.head_largest(seen, layer) if way == "largest" else aggregate.head_mean(seen, layer)
@@ -23,7 +24,7 @@ def flow_row(maps: Sequence[Tensor], output: int) -> Tensor:
 
 
 def shown(
-    model: str, text: str, limit: int, way: str, maps: Sequence[Tensor], layer: int, head: int, *, first: bool
+    model: str, text: str | Input, limit: int, way: str, maps: Sequence[Tensor], layer: int, head: int, *, first: bool
 ) -> HeadView:
     """Add up and prepare for showing.
 
@@ -39,7 +40,7 @@ def shown(
 
     Raises:
         LookupError: If the model's W_O is needed and can't be found.
-        ValueError: If there is no such way.
+        ValueError: If there is no such way, or it does not go with cross-attention.
     """
     seen = compute._seen(model, text, limit)
     if way == "norm":
@@ -55,5 +56,7 @@ def shown(
         }
         if way not in combine:
             raise ValueError(f"the ways are {', '.join(WAYS)}, not {way!r}")
+        if way in ("rollout", "flow") and seen.kinds[0] == "cross":
+            raise ValueError(f"{way} follows one text through the layers; cross-attention looks at another text")
         found = combine[way](torch.stack(list(maps)))
     return view_map(seen, found.to(seen.weights(0, 0).device), first=first)

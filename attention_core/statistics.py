@@ -19,7 +19,9 @@ from torch import Tensor
 from attention_core import compute
 from attention_core.captured import Capture, capture
 from attention_core.grouping import tiles
+from attention_core.inputs import Input
 from attention_core.models.loading import LoadedModel
+from attention_core.reading import has_target, prepare
 from attention_core.tokens import Token, read_tokens
 
 ON_TEXT = ("entropy", "largest", "previous", "same", "next", "first", "separator", "punctuation", "distance")
@@ -112,9 +114,12 @@ def measure(seen: Capture, layer: int, heads: range, size: int = 0) -> Measured:
 def measure_repeated(repeated: Capture, layer: int, heads: range) -> Measured:
     """Measure some heads of a layer on tokens that come twice: induction and duplicate-token score."""
     weights, allowed = _weights(repeated, layer, heads)
-    values = on_repeated(weights, allowed, repeated.tokens)
+    queries, keys = repeated.axes()
     nothing = torch.zeros(0, 0, 0, dtype=torch.uint8)
-    return Measured(values.cpu(), _even(on_repeated, allowed, repeated.tokens), nothing)
+    if queries is not keys:  # of two texts, no token of one comes again in the other
+        missing = torch.full((len(ON_REPEATED), 1), torch.nan)
+        return Measured(missing.expand(-1, len(heads)), missing[:, 0], nothing)
+    return Measured(on_repeated(weights, allowed, keys).cpu(), _even(on_repeated, allowed, keys), nothing)
 
 
 def on_text(
@@ -124,7 +129,8 @@ def on_text(
 
     All rows count that may look anywhere at all, with these exceptions: for "previous", "same" and "next" a row counts
     where there is such a token that it may look at; for "first" it must be another token than the first; for separators
-    (special tokens) and punctuation it must be none itself and may look at one.
+    (special tokens) and punctuation it must be none itself and may look at one. Where queries and keys are tokens of
+    two texts (two sequences), no row counts for "previous", "same", "next" and the distance.
 
     Args:
         weights: Some heads'.
@@ -135,14 +141,17 @@ def on_text(
     looks = allowed.any(dim=-1)
     entropy = -(weights * weights.clamp_min(1e-30).log()).sum(dim=-1)  # nats; 0 · log 0 = 0
     values = [entropy[:, looks], weights.amax(dim=-1)[:, looks]]
-    values += [weights.diagonal(step, 1, 2)[:, allowed.diagonal(step)] for step in (-1, 0, 1)]
+    crossed = queries is not keys
+    near = [weights.diagonal(step, 1, 2)[:, allowed.diagonal(step)] for step in (-1, 0, 1)]
+    values += [value[:, :0] for value in near] if crossed else near
     values.append(weights[:, 1:, 0][:, allowed[1:, 0]])
     for kind in (_special, _punctuation):
         own, marked = (torch.tensor([kind(token) for token in tokens]).to(weights.device) for tokens in (queries, keys))
         rows = ~own & (allowed & marked).any(dim=-1)
         values.append((weights @ marked.to(weights))[:, rows])
     q, k = (torch.arange(n, device=weights.device) for n in allowed.shape)
-    values.append((weights * (q[:, None] - k).abs().to(weights)).sum(dim=-1)[:, looks])
+    steps = (weights * (q[:, None] - k).abs().to(weights)).sum(dim=-1)[:, looks]
+    values.append(steps[:, :0] if crossed else steps)
     return torch.stack([value.mean(dim=-1) for value in values])
 
 
@@ -218,7 +227,7 @@ def repeat(model: LoadedModel, length: int = REPEAT, seed: int = 0) -> Capture:
     """Read random tokens twice in a row, between the special tokens that the tokeniser adds to any text.
 
     Only tokens of at least three plain letters are drawn, where there are enough; and none twice, so that each has one
-    first occurrence.
+    first occurrence. The decoder of an encoder-decoder model reads the same tokens, after the one that lets it begin.
     """
     added = read_tokens(model.tokenizer, "a")
     typed = next(n for n, token in enumerate(added) if not token.added)
@@ -230,7 +239,11 @@ def repeat(model: LoadedModel, length: int = REPEAT, seed: int = 0) -> Capture:
     usual = [n for n in order if n not in specials]
     plain = list(islice((n for n in usual if _letters(model.tokenizer.convert_ids_to_tokens(n))), length))
     drawn = plain if len(plain) == length else usual[:length]  # a vocabulary of another script
-    return capture(model, input_ids=torch.tensor([before + 2 * drawn + after], device=model.module.device))
+    given = {"input_ids": torch.tensor([before + 2 * drawn + after], device=model.module.device)}
+    if has_target(model):
+        start = prepare(model, Input("a")).target[0].id
+        given["decoder_input_ids"] = torch.tensor([[start, *2 * drawn]], device=model.module.device)
+    return capture(model, **given)
 
 
 def pieces(heads: int, length: int) -> list[range]:
@@ -239,14 +252,14 @@ def pieces(heads: int, length: int) -> list[range]:
     return [range(first, min(first + size, heads)) for first in range(0, heads, size)]
 
 
-def piece(model: str, text: str, limit: int, layer: int, heads: range) -> Measured:
+def piece(model: str, text: str | Input, limit: int, layer: int, heads: range) -> Measured:
     """Measure and draw some heads of a layer. In the compute thread."""
     return measure(compute._seen(model, text, limit), layer, heads, TILE)
 
 
-def repeated_piece(model: str, layer: int) -> Measured:
-    """Measure a layer of a model on random tokens that come twice. In the compute thread."""
-    repeated = _repeated(model)
+def repeated_piece(model: str, layer: int, kind: str = "") -> Measured:
+    """Measure a layer of a model (of one ``kind`` of attention) on tokens that come twice. In the compute thread."""
+    repeated = _repeated(model).only(kind) if kind else _repeated(model)
     return measure_repeated(repeated, layer, range(repeated.heads))
 
 

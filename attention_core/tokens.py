@@ -34,6 +34,7 @@ class Token:
         word: The number of its word, from 0; a special token is a word of its own.
         part: Which part of shared characters it is, from 1.
         parts: How many tokens share these characters.
+        segment: 1 in the second sentence of a pair, otherwise 0; a special token has that of the sentence it closes.
     """
 
     index: int
@@ -47,6 +48,7 @@ class Token:
     word: int
     part: int = 1
     parts: int = 1
+    segment: int = 0
 
     @property
     def label(self) -> str:
@@ -91,7 +93,13 @@ def read_tokens(tokenizer: PreTrainedTokenizerBase, text: str, *, parse_special:
         The tokens with the ids that the model gets, special tokens included.
     """
     text = clean(text)
-    ids, spans = _encode(tokenizer, text, parse_special=parse_special)
+    return name_tokens(tokenizer, *encode(tokenizer, text, parse_special=parse_special), text)
+
+
+def name_tokens(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], spans: Sequence[tuple[int, int]], text: str
+) -> tuple[Token, ...]:
+    """Say of each id what it stands for; ``spans`` are its characters in the text, as :func:`encode` gives them."""
     pieces = tokenizer.convert_ids_to_tokens(ids)
     specials = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     spans = _with_their_space(pieces, spans, text)
@@ -119,19 +127,20 @@ def word_starts(text: str) -> list[int]:
     return numbers
 
 
-def fit(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> tuple[str, int, int]:
+def fit(tokenizer: PreTrainedTokenizerBase, text: str, limit: int, **options: bool) -> tuple[str, int, int]:
     """Cut a text at a word, so that it has at most ``limit`` tokens.
 
     Args:
         tokenizer: The model's tokeniser.
         text: A text of any length.
         limit: How many tokens there may be, those that the tokeniser adds included.
+        **options: Those of :func:`encode`.
 
     Returns:
         The text that fits, how many tokens the whole text has, and how many words were left out.
     """
     text = clean(text)
-    ids, spans = _encode(tokenizer, text)
+    ids, spans = encode(tokenizer, text, **options)
     if len(ids) <= limit:
         return text, len(ids), 0
     typed = [start for start, end in spans if start < end]
@@ -143,7 +152,7 @@ def fit(tokenizer: PreTrainedTokenizerBase, text: str, limit: int) -> tuple[str,
             end -= 1
         end = end or typed[room]  # one endless word: cut inside it
         kept = text[:end].rstrip() or text[:end]
-        if len(_encode(tokenizer, kept)[0]) <= limit:
+        if len(encode(tokenizer, kept, **options)[0]) <= limit:
             return kept, len(ids), len(text[end:].split())
         room -= 1  # the shorter text is split in another way
     return "", len(ids), len(text.split())
@@ -184,15 +193,41 @@ def group_labels(tokens: Sequence[Token], numbers: Sequence[int], text: str) -> 
     return labels
 
 
-def _encode(
-    tokenizer: PreTrainedTokenizerBase, text: str, *, parse_special: bool = False
+def encode(
+    tokenizer: PreTrainedTokenizerBase,
+    text: str,
+    *,
+    parse_special: bool = False,
+    target: bool = False,
+    add_special: bool = True,
 ) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the ids of a text, and of each where its characters begin and end in it.
+
+    Args:
+        tokenizer: Any tokeniser of transformers.
+        text: The text.
+        parse_special: Whether special tokens that are typed in it are read as such.
+        target: Whether it is what a decoder reads, for which some tokenisers have another vocabulary or language.
+        add_special: Whether the tokeniser adds its special tokens.
+    """
     options = {"split_special_tokens": not parse_special, "truncation": False, "verbose": False}
+    options |= {"text_target" if target else "text": text, "add_special_tokens": add_special}
     if tokenizer.is_fast:
-        encoding = tokenizer(text, return_offsets_mapping=True, **options)
+        encoding = tokenizer(return_offsets_mapping=True, **options)
         return encoding["input_ids"], encoding["offset_mapping"]
-    ids = tokenizer(text, **options)["input_ids"]
-    return ids, _search(tokenizer, ids, text)
+    ids = tokenizer(**options)["input_ids"]
+    return ids, search(tokenizer, ids, text)
+
+
+def search(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+    """Find each token's characters where a tokeniser does not say: behind those of the token before it."""
+    spans, place = [], 0
+    for token_id in ids:
+        piece = tokenizer.decode([token_id]).strip()
+        found = text.find(piece, place) if piece and token_id not in tokenizer.all_special_ids else -1
+        spans.append((found, found + len(piece)) if found >= 0 else (place, place))
+        place = spans[-1][1]
+    return spans
 
 
 def _first_letter(token: Token) -> int:
@@ -208,17 +243,6 @@ def _with_their_space(pieces: Sequence[str], spans: Sequence[tuple[int, int]], t
         found.append((start, end))
         last = max(last, end)
     return found
-
-
-def _search(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
-    # A slow tokeniser gives no spans: look for each token's text behind the last one found.
-    spans, place = [], 0
-    for token_id in ids:
-        piece = tokenizer.decode([token_id]).strip()
-        found = text.find(piece, place) if piece and token_id not in tokenizer.all_special_ids else -1
-        spans.append((found, found + len(piece)) if found >= 0 else (place, place))
-        place = spans[-1][1]
-    return spans
 
 
 def _share_characters(tokens: list[Token], text: str) -> list[Token]:

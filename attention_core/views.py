@@ -13,6 +13,8 @@ from torch import Tensor
 from attention_core.captured import Capture
 from attention_core.formula import TERMS, Formula
 from attention_core.grouping import group_weights, tiles
+from attention_core.inputs import BETWEEN
+from attention_core.tokens import Token
 from attention_core.weights_only import LayerWeights
 
 UNITS = ("token", "word")
@@ -51,6 +53,9 @@ class HeadView:
             of ``formula.TERMS`` that it has. The changes of a learner are not in it.
         place: The layer's number in the model, from 0, where it is another one: layers without attention come before.
         only: Why there are weights and no scores; empty where there are scores.
+        kind: Which attention it is, as in a capture: in "cross" queries and keys are tokens of two texts.
+        between: Which part of a pair is shown, as in ``inputs.Input``; the rest of each row is ``hidden``.
+        key_pieces: The tokeniser's own names of the keys; empty in words.
     """
 
     queries: tuple[str, ...]
@@ -75,6 +80,14 @@ class HeadView:
     terms: tuple[tuple[str, float], ...] = ()
     place: int | None = None
     only: str = ""
+    kind: str = ""
+    between: str = ""
+    key_pieces: tuple[str, ...] = ()
+
+    @property
+    def square(self) -> bool:
+        """Whether queries and keys are tokens of one text, all in one order."""
+        return self.kind != "cross" and not self.between
 
 
 def view_head(
@@ -87,6 +100,7 @@ def view_head(
     kind: str | None = None,
     *,
     first: bool = True,
+    between: str = "",
 ) -> HeadView:
     """Prepare one head for showing.
 
@@ -99,6 +113,8 @@ def view_head(
         formula: What to change in the model's own formula.
         kind: Which attention, in encoder-decoder models.
         first: Whether the first token is shown among the keys; many heads rest on it what they have no use for.
+        between: Of a pair of sentences, "ab" or "ba" shows only how the words of one look at those of the other; what
+            falls on other keys is ``hidden``, never spread over the rest.
 
     Raises:
         ValueError: If ``unit`` or ``special`` is none of these.
@@ -107,9 +123,10 @@ def view_head(
     own = seen.layer(layer, kind)
     if isinstance(own, LayerWeights):
         weights = seen.weights(layer, head, formula, kind)
-        return _without_scores(seen, weights, layer, head, unit, special, first, kind)
+        return _without_scores(seen, weights, layer, head, unit, special, first, kind, between)
     trace = seen.trace(layer, head, formula, kind)
-    rows, columns, shown = _shown(seen, trace.weights, trace.sink, trace.allowed, unit, special, first, kind)
+    asked = (unit, special, first, kind, between)
+    rows, columns, shown = _shown(seen, trace.weights, trace.sink, trace.allowed, *asked)
 
     def cut(*scores: Tensor) -> np.ndarray:
         kept = [s[rows][:, columns] for s in scores] if unit == "token" else []
@@ -156,11 +173,20 @@ def view_map(
 
 
 def _without_scores(
-    seen: Capture, weights: Tensor, layer: int, head: int, unit: str, special: str, first: bool, kind: str | None
+    seen: Capture,
+    weights: Tensor,
+    layer: int,
+    head: int,
+    unit: str,
+    special: str,
+    first: bool,
+    kind: str | None,
+    between: str = "",
 ) -> HeadView:
     own = seen.layer(layer, kind)
     allowed = seen.shares(layer, kind, [head]).allowed[0]
-    _, _, shown = _shown(seen, weights, torch.zeros_like(weights[:, 0]), allowed, unit, special, first, kind)
+    asked = (unit, special, first, kind, between)
+    _, _, shown = _shown(seen, weights, torch.zeros_like(weights[:, 0]), allowed, *asked)
     given = isinstance(own, LayerWeights)
     return HeadView(
         **shown,
@@ -188,6 +214,7 @@ def _shown(
     special: str,
     first: bool,
     kind: str | None,
+    between: str,
 ) -> tuple[Tensor, Tensor, dict[str, Any]]:
     """Return which queries and keys are shown, and what a view says of them."""
     if unit not in UNITS or special not in SPECIALS:
@@ -204,23 +231,38 @@ def _shown(
         weights = group_weights(weights, *groups)
         sink = group_weights(sink[:, None], groups[0], torch.zeros(1, dtype=torch.long))[:, 0]
         allowed = group_weights(allowed.float(), *groups) > 0
-    hidden = weights[rows][:, ~columns].sum(dim=-1)
-    weights, sink = weights[rows][:, columns], sink[rows]
+    counted = columns  # of these, what is not shown is hidden, whatever happens to special tokens
+    near, far = _sides(axes, groups, flags, between)
+    if (rows & near).any() and (columns & far).any():
+        rows, columns = rows & near, columns & far
+    else:
+        between = ""
+    weights, sink = weights[rows], sink[rows]
     if special == "renormalised":
-        left = weights.sum(dim=-1) + sink  # not 1 − hidden, of which little is exact where nearly all is hidden
+        left = weights[:, counted].sum(dim=-1) + sink  # not 1 − hidden, of which little is exact where nearly all is
         left = left.masked_fill(left == 0, 1.0)
-        weights, sink, hidden = weights / left[:, None], sink / left, torch.zeros_like(hidden)
+        weights, sink = weights / left[:, None], sink / left
+        hidden = weights[:, counted & ~columns].sum(dim=-1)
+    else:
+        hidden = weights[:, ~columns].sum(dim=-1)
+    weights = weights[:, columns]
     labels = [
         tuple(label for label, keep in zip(names, kept.tolist(), strict=True) if keep)
         for names, kept in zip(seen.labels(unit, kind), (rows, columns), strict=True)
     ]
-    pieces = [t.piece for t, keep in zip(axes[0], rows.tolist(), strict=True) if keep] if unit == "token" else []
+    pieces = [
+        tuple(t.piece for t, keep in zip(tokens, kept.tolist(), strict=True) if keep) if unit == "token" else ()
+        for tokens, kept in zip(axes, (rows, columns), strict=True)
+    ]
     shown = {
         "queries": labels[0],
         "keys": labels[1],
         "special_queries": tuple(flags[0][rows].tolist()),
         "special_keys": tuple(flags[1][columns].tolist()),
-        "pieces": tuple(pieces),
+        "pieces": pieces[0],
+        "key_pieces": pieces[1],
+        "kind": kind or seen.kinds[0],
+        "between": between,
         "allowed": _array(allowed[rows][:, columns]),
         "weights": _array(weights),
         "hidden": _array(hidden),
@@ -229,7 +271,7 @@ def _shown(
     return rows, columns, shown
 
 
-def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | None = None) -> UInt8[ndarray, "H s s"]:
+def thumbnails(seen: Capture, layer: int, size: int = THUMBNAIL, kind: str | None = None) -> UInt8[ndarray, "H s z"]:
     """Return every head of a layer as a small picture: 0 for no weight, 255 for the largest weight of the picture.
 
     A text of more than ``size`` tokens is grouped into tiles, so that a picture never has more than size × size cells.
@@ -260,6 +302,20 @@ def _terms(own: Formula, size: int) -> tuple[tuple[str, float], ...]:
 
 def _nothing(shown: dict[str, Any]) -> Float[ndarray, "0 Q K"]:
     return _array(torch.zeros(0, *shown["weights"].shape))
+
+
+def _sides(
+    axes: tuple[tuple[Token, ...], ...], groups: tuple[Tensor, ...], special: list[Tensor], between: str
+) -> list[Tensor]:
+    """Return which groups are words of the sentence that looks, and of the one that is looked at; all if none is."""
+    if between not in BETWEEN:
+        raise ValueError(f"between is one of {BETWEEN}, not {between!r}")
+    found = []
+    for side, (tokens, numbers, flags) in enumerate(zip(axes, groups, special, strict=True)):
+        segments = torch.zeros_like(flags, dtype=torch.long)
+        segments[numbers] = torch.tensor([token.segment for token in tokens])
+        found.append(~flags & (segments == "ab".index(between[side])) if between else torch.ones_like(flags))
+    return found
 
 
 def _special_groups(flags: list[bool], groups: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, link
+from ui import controls, inputs, link
 from ui.compute import head_view
 from ui.explorer import all_heads as explorer
 from ui.explorer.one_map import one_map
@@ -17,10 +17,12 @@ say("all_heads.intro")
 text = controls.sentence_box()
 with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
     model = controls.model_choice()
+    text = inputs.reading_choice(model, text)
     seen = explorer.all_heads(model, text)
     order = explorer.order_choice()
     shown = explorer.shown_choice(seen, order)
 controls.token_count(model, text)
+inputs.reading_notes(model, text)
 
 left, right = st.columns([3, 2], gap="large")
 with left:
@@ -29,9 +31,9 @@ with left:
 view = head_view(model, text, layer, head, "token", "shown")
 with right:
     explorer.about(model, text, seen, layer, head)
-    heat(view, "weights", view=f"{model}-wall")
+    heat(view, "weights", view=f"{model}-wall{inputs.suffix(text)}")
 heading("sentence.links")
-links({head: view}, view=f"{model}-wall")
+links({head: view}, view=f"{model}-wall{inputs.suffix(text)}")
 one_map(model, text, layer, head)
 take_away(model, text, layer, {head: view})
 numbers(lambda: explorer.tables(seen), file="gaze-all-heads")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, link
+from ui import controls, inputs, link
 from ui.explorer import find_head as find
 from ui.frame import frame
 from ui.lesson import numbers
@@ -13,6 +13,7 @@ say("find_head.intro")
 with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
     where = find.where_choice()
     model = controls.model_choice()
+inputs.encoder_note(model)
 found = find.answer(where, model)
 if found:
     head = find.table(found)

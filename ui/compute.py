@@ -7,6 +7,7 @@ import streamlit as st
 
 from attention_core import compute
 from attention_core.errors import ModelDamaged, ModelError, ModelMissing, NoTokens
+from attention_core.inputs import Input
 from attention_core.models.catalogue import offered
 from attention_core.settings import positive
 from ui import link
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attention_core.compute import Reading
+    from attention_core.inputs import Can
     from attention_core.views import HeadView
 
 P = ParamSpec("P")
@@ -56,19 +58,25 @@ def ready(model: str) -> None:
     Raises:
         ModelError: If it can't be opened.
     """
-    if not compute.loaded(model):
-        with st.spinner(t("errors.loading", model=plain(offered().get(model, model)))):
-            _prepared(model)
-            compute.run(compute.open_model, model)
+    _ready(model, lambda: compute.run(compute.open_model, model))
 
 
-def reading(model: str, text: str) -> "Reading":
+def reading(model: str, text: str | Input) -> "Reading":
     """Read a text with a model: its tokens, the model's shape, the time it took."""
-    if not compute.loaded(model):
-        with st.spinner(t("errors.loading", model=plain(offered().get(model, model)))):
-            _prepared(model)
-            return _reading(model, text)
-    return _reading(model, text)
+    return _ready(model, lambda: _reading(model, text))
+
+
+def ways(model: str) -> "Can":
+    """Say in which ways a model can read."""
+    return _ready(model, lambda: _ways(model))
+
+
+def _ready(model: str, ask: Callable[[], R]) -> R:
+    if compute.loaded(model):
+        return ask()
+    with st.spinner(t("errors.loading", model=plain(offered().get(model, model)))):
+        _prepared(model)
+        return ask()
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -77,14 +85,21 @@ def _prepared(model: str) -> None:
 
 
 @door
-def _reading(model: str, text: str) -> "Reading":
+def _ways(model: str) -> "Can":
+    return compute.run(compute.can, model)
+
+
+@door
+def _reading(model: str, text: str | Input) -> "Reading":
+    while compute.run(compute.write, model, text, LIMIT):  # others are served between two tokens
+        pass
     return compute.run(compute.read, model, text, LIMIT)
 
 
 @door
 def head_view(
     model: str,
-    text: str,
+    text: str | Input,
     layer: int,
     head: int,
     unit: str,
@@ -101,6 +116,6 @@ def head_view(
 
 
 @door
-def head_thumbnails(model: str, text: str, layer: int) -> "np.ndarray":
+def head_thumbnails(model: str, text: str | Input, layer: int) -> "np.ndarray":
     """Compute the thumbnails of a layer's heads, layer from 0: (H, s, s) bytes."""
     return compute.run(compute.strip, model, text, LIMIT, layer)

@@ -34,6 +34,8 @@ def formula_choice(model: str, text: str, layer: int, head: int) -> tuple[str, .
     label = t("formula.changed") if without else t("formula.title")
     with st.popover(label, icon=":material/function:"):
         st.latex(equation(own, without))
+        if own.kind == "cross":
+            note("inputs.formula_cross")
         for name, number in terms.items():
             if name not in without:
                 note(f"formula.{_told(name, own)}", **_numbers(name, number, own))

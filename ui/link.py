@@ -132,6 +132,11 @@ def keep(key: str, value: object) -> None:
     st.session_state[SHOWN][key] = value
 
 
+def quiet(key: str) -> None:
+    """Leave a value out of the link, where it is what everybody expects."""
+    st.session_state[SHOWN].pop(key, None)
+
+
 def forget(*keys: str) -> None:
     """Let controls fall back to their defaults, for instance those of another model."""
     for key in keys:

@@ -60,13 +60,13 @@ def drawn_links(
         "muted_queries": first.special_queries,
         "muted_keys": first.special_keys,
         "titles": first.pieces or None,
-        "key_titles": first.pieces[_left_out(first) :] if first.pieces else None,
+        "key_titles": first.key_pieces or None,
         "heads": [
             {"name": t("show.head", head=head + 1), "colour": COLOURS[n] if several else None}
             for n, head in enumerate(views)
         ],
         "least": LEAST,
-        "words": words("token_links"),
+        "words": words("token_links") | _sides(first, ("queries", "keys")),
     }
     arrays = {
         "query": np.concatenate([q for q, _ in edges]),
@@ -88,7 +88,9 @@ def drawn_heat(head: "HeadView", show: str, *, view: str, log: bool = False, par
         "lo": float(inside.min()),
         "hi": float(inside.max()),
         "log": log,
-        "words": words("heatmap") | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")},
+        "words": words("heatmap")
+        | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")}
+        | _sides(head, ("query", "key")),
     }
     return meta, _arrays(head)
 
@@ -131,7 +133,7 @@ def focus(head: "HeadView") -> tuple[int, int]:
     """
     weights = head.weights.copy()
     real = ~np.asarray(head.special_queries)[:, None] & ~np.asarray(head.special_keys)[None]
-    if _left_out(head) in (0, 1):
+    if head.square and _left_out(head) in (0, 1):
         real &= ~np.eye(*weights.shape, -_left_out(head), dtype=bool)
     if real.any():
         weights[~real] = -1
@@ -164,6 +166,17 @@ def factor_text(head: "HeadView") -> str:
 def _left_out(head: "HeadView") -> int:
     """Return how many tokens at the beginning are queries but no keys: 1 where the first token is hidden."""
     return len(head.queries) - len(head.keys)
+
+
+def _sides(head: "HeadView", names: tuple[str, str]) -> dict[str, str]:
+    """Name both sides where they are two texts: target and source, or one sentence and the other."""
+    sides = {"cross": "target source", "ab": "a b", "ba": "b a"}.get(head.between or head.kind)
+    if not sides:
+        return {}
+    query, key = (t(f"inputs.side_{side}") for side in sides.split())
+    if names[0] == "queries":
+        query, key = t("inputs.looking", side=query), t("inputs.looked_at", side=key)
+    return dict(zip(names, (query, key), strict=True))
 
 
 def _meta(head: "HeadView", view: str, param: str | None = "query") -> dict:

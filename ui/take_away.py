@@ -9,11 +9,14 @@ import numpy as np
 import streamlit as st
 
 from attention_core import compute
+from attention_core.inputs import KINDS, Input
 from attention_core.models.catalogue import offered
 from ui.components.picture_files import picture_files
 from ui.components.standalone import Part, standalone
 from ui.compute import LIMIT, head_view
 from ui.formula import named
+from ui.inputs import whole as all_of
+from ui.inputs import written_out
 from ui.lesson import theme
 from ui.show import drawn_heat, drawn_links, drawn_row, focus
 from ui.text import language, note, t, words
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 def take_away(
     model: str,
-    text: str,
+    text: str | Input,
     layer: int,
     views: "dict[int, HeadView]",
     *,
@@ -56,19 +59,21 @@ def take_away(
     if not place.open:
         return
     show = show if len(view.raw) else "weights"
-    file = _file_name(model, layer, head) + ("-words" if unit == "word" else "")
-    name = _title(model, short, changes)
-    whole = head_view(model, text, layer, head, unit, "shown", True, *changes)  # whatever is hidden on the page
+    kind = view.kind if view.kind in KINDS else ""
+    stem = _file_name(model, layer, head) + (f"-{kind}" if kind else "")
+    file = stem + ("-words" if unit == "word" else "")
+    name = _title(model, f"{t(f'inputs.kind_{kind}')} · {short}" if kind else short, changes)
+    whole = head_view(model, all_of(text), layer, head, unit, "shown", True, *changes)  # whatever is hidden on the page
     query, key = pair or focus(whole)
     parts = _parts(views, show, log, query if len(view.queries) == len(whole.queries) else focus(view)[0])
-    page = {"title": name, "text": text, "parts": parts, "lang": language()}
+    page = {"title": name, "text": written_out(text), "parts": parts, "lang": language()}
     shown = t("take_away.map", show=t(f"controls.show_{show}"))
     scores = {"weights": view.weights, "raw": view.raw[:1].sum(0), "scaled": view.raw[:1].sum(0) * view.factor}[show]
     pictures = [
         {"title": shown, "file": f"{file}-map", "svg": _map(scores, view, show, name, log=log)},
         {"title": t("take_away.lines"), "file": f"{file}-lines", "svg": _lines(view, name)},
     ]
-    asked = (model, text, LIMIT, layer, head)
+    asked = (model, all_of(text), LIMIT, layer, head)
     about = "csv_words_help" if not len(view.raw) else "csv_help"
     with place:
         left, right = st.columns(2, gap="large")
@@ -76,7 +81,7 @@ def take_away(
             picture_files({"pictures": pictures, "words": words("picture_files")}, key=f"pictures{pane}")
         with right:
             _button("csv", pane, "text/csv", f"{file}.csv", lambda: _csv(view), about)
-            npz = f"{_file_name(model, layer, head)}.npz"
+            npz = f"{stem}.npz"
             _button("npz", pane, "application/octet-stream", npz, lambda: _npz(*asked, *changes))
             _button("html", pane, "text/html", f"{file}.html", lambda: standalone(**page).encode())
         note("take_away.python")

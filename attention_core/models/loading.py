@@ -11,7 +11,16 @@ from pathlib import Path
 
 import psutil
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
@@ -76,6 +85,11 @@ class LoadedModel:
             return self.module.get_input_embeddings().weight.shape[0]
         except (AttributeError, NotImplementedError):
             return None
+
+    @property
+    def config(self) -> PreTrainedConfig:
+        """Its configuration."""
+        return self.module.config
 
     def _places(self) -> list[object]:
         return list(getattr(self.module, "hf_device_map", {}).values())
@@ -187,8 +201,7 @@ def _load(
             check_folder(title, folder)
         config = AutoConfig.from_pretrained(folder, **read)
         # A GGUF file does not say so, but what it holds are models that write.
-        writes = "gguf_file" in options or any(kind.endswith("ForCausalLM") for kind in config.architectures or [])
-        auto = AutoModelForCausalLM if writes else AutoModel
+        auto = AutoModelForCausalLM if "gguf_file" in options else _auto(config)
         tokenizer = AutoTokenizer.from_pretrained(folder, **read)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder that has none
             raise NoTokeniser(title, "there is no tokeniser", "put its files beside the weights")
@@ -228,6 +241,18 @@ def _load(
         tuple(sorted(missing)),
         tuple(sorted(left_over)),
     )
+
+
+def _auto(config: PreTrainedConfig) -> type:
+    """Return the class that opens a model with what it was published for: to write, to fill in, or only to read."""
+    published = config.architectures or []
+    if any(kind.endswith("ForCausalLM") for kind in published):
+        return AutoModelForCausalLM
+    for auto in (AutoModelForSeq2SeqLM, AutoModelForMaskedLM):
+        kind = auto._model_mapping.get(type(config), None)
+        if kind is not None and kind.__name__ in published:
+            return auto
+    return AutoModel
 
 
 def _told(title: str, config: object, broken: type[ModelError], error: Exception, folder: Path) -> ModelError:

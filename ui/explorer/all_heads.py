@@ -7,10 +7,12 @@ import numpy as np
 import streamlit as st
 
 from attention_core import compute
+from attention_core.inputs import Input
 from ui import link
 from ui.components.head_wall import Wall, head_wall, wall_of
 from ui.compute import LIMIT, door, reading
 from ui.controls import BEST_HEAD, FIRST_HEAD
+from ui.inputs import params
 from ui.lesson import Table
 from ui.text import language, note, plain, say, t, words
 
@@ -50,7 +52,7 @@ class Shown(NamedTuple):
     coloured: bool
 
 
-def all_heads(model: str, text: str) -> Seen:
+def all_heads(model: str, text: str | Input) -> Seen:
     """Measure every head; once for everyone."""
     read = reading(model, text)
     with st.spinner(t("all_heads.measuring", heads=read.layers * read.heads)):
@@ -150,7 +152,7 @@ def wall(model: str, seen: Seen, shown: Shown) -> tuple[int, int]:
     return layer - 1, head - 1
 
 
-def about(model: str, text: str, seen: Seen, layer: int, head: int) -> None:
+def about(model: str, text: str | Input, seen: Seen, layer: int, head: int) -> None:
     """Say which head is shown large, and what its role is."""
     from attention_core.statistics import ON_REPEATED, ROLES, STATISTICS
 
@@ -169,7 +171,7 @@ def about(model: str, text: str, seen: Seen, layer: int, head: int) -> None:
         label=t("all_heads.open"),
         icon=":material/open_in_new:",
         query_params={
-            "text": text,
+            **params(text),
             "model": model,
             "layer": str(layer + 1),
             "head": str(head + 1),
@@ -208,14 +210,14 @@ def tables(seen: Seen) -> dict[str, Table]:
     return {t("all_heads.table"): Table(names, columns, values)}
 
 
-def _measure(model: str, text: str) -> Seen:
+def _measure(model: str, text: str | Input) -> Seen:
     from attention_core.statistics import join, judge, piece, pieces
 
     read = reading(model, text)
-    spans = pieces(read.heads, len(read.labels))
+    spans = pieces(read.heads, read.longest)
     parts = [[compute.run(piece, model, text, LIMIT, layer, span) for span in spans] for layer in range(read.layers)]
     layers = [join(layer) for layer in parts]
-    survey = judge(layers, _repeated(model, read.layers))
+    survey = judge(layers, _repeated(model, read.layers, getattr(text, "kind", "")))
     pictures = np.stack([layer.pictures.numpy() for layer in layers])
     return Seen(survey, wall_of(pictures, survey.values, survey.roles, survey.evidence))
 
@@ -224,10 +226,10 @@ _measured = door(_measure, MOST_WALLS)
 
 
 @door
-def _repeated(model: str, layers: int) -> "list[Measured]":
+def _repeated(model: str, layers: int, kind: str) -> "list[Measured]":
     from attention_core.statistics import repeated_piece
 
-    return [compute.run(repeated_piece, model, layer) for layer in range(layers)]
+    return [compute.run(repeated_piece, model, layer, kind) for layer in range(layers)]
 
 
 def _counts(seen: Seen) -> dict[str, int]:

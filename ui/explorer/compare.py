@@ -18,6 +18,7 @@ from ui.components.word_pairs import word_pairs
 from ui.compute import LIMIT, door, head_thumbnails, head_view, reading
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
+from ui.inputs import encoder_note
 from ui.models import picker
 from ui.show import drawn_heat, drawn_links
 from ui.take_away import take_away, take_map
@@ -256,6 +257,7 @@ def _pane(letter: str, first: Pane | None) -> Pane:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
     if not read.pretrained:
         st.warning(t("reading.random"))
+    encoder_note(model)
     return Pane(letter, text, model, layer - 1, head - 1, *changed)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from attention_core import compute
+from attention_core.inputs import Input
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
 from ui.show import heat
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @door
-def _map(model: str, text: str, way: str, layer: int, head: int, first: bool) -> "HeadView | None":
+def _map(model: str, text: str | Input, way: str, layer: int, head: int, first: bool) -> "HeadView | None":
     from attention_core import one_map as job
 
     layers = {"layer": [layer], "norm": []}.get(way, range(reading(model, text).layers))
@@ -29,7 +30,7 @@ def _map(model: str, text: str, way: str, layer: int, head: int, first: bool) ->
         return None
 
 
-def one_map(model: str, text: str, layer: int, head: int) -> None:
+def one_map(model: str, text: str | Input, layer: int, head: int) -> None:
     """Ask whether and how all heads are to be one map, and draw it beside the chosen head (from 0)."""
     from attention_core.aggregate import FLOW_LIMIT
     from attention_core.one_map import WAYS
@@ -49,7 +50,10 @@ def one_map(model: str, text: str, layer: int, head: int) -> None:
             width="content",
         )
         first = controls.first_choice()
-    tokens = len(reading(model, text).labels)
+    if way in ("rollout", "flow") and getattr(text, "kind", "") == "cross":
+        say("inputs.no_rollout")
+        way = "mean"
+    tokens = reading(model, text).longest
     if way == "flow" and tokens > FLOW_LIMIT:
         say("one_map.too_long", tokens=tokens, limit=FLOW_LIMIT)
         way = "rollout"
