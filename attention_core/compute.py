@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from attention_core.captured import Capture
     from attention_core.formula import Formula
+    from attention_core.layers import Layers
     from attention_core.models.loading import LoadedModel
+    from attention_core.rotary import Rotation
     from attention_core.views import HeadView
 
 P = ParamSpec("P")
@@ -49,6 +51,7 @@ class Reading:
         device: Where it was computed.
         seconds: How long the forward pass and the capture took.
         pretrained: False for a model that was never trained.
+        which: Which layers are local, and which are skipped.
     """
 
     labels: tuple[str, ...]
@@ -62,6 +65,7 @@ class Reading:
     device: str
     seconds: float
     pretrained: bool
+    which: "Layers | None" = None
 
 
 def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -95,6 +99,8 @@ def read(model: str, text: str, limit: int) -> Reading:
         NoTokens: If the tokeniser leaves nothing of the text.
         ModelError: If the model can't be loaded.
     """
+    from attention_core.layers import layers_of
+
     loaded = _model(model)
     limit = min(limit, loaded.limit or limit)
     kept, tokens, cut = _fit(model, text, limit)
@@ -111,6 +117,7 @@ def read(model: str, text: str, limit: int) -> Reading:
         device=loaded.device,
         seconds=seconds,
         pretrained=seen.pretrained,
+        which=layers_of(seen),
     )
 
 
@@ -138,6 +145,24 @@ def strip(model: str, text: str, limit: int, layer: int) -> "np.ndarray":
     from attention_core.views import thumbnails
 
     return thumbnails(_seen(model, text, limit), layer)
+
+
+def turns(model: str) -> bool:
+    """Return whether a model turns queries and keys by their positions, in some layer. In the compute thread."""
+    from attention_core import rotary
+
+    return rotary.turns(_model(model).module)
+
+
+def turned(model: str, text: str, limit: int, layer: int, head: int) -> "Rotation | str":
+    """Return a head before and after its rotation, or why not: "none" here, or "hidden". In the compute thread."""
+    from attention_core.rotary import NotTurned, before_rotation
+
+    try:
+        found = before_rotation(_model(model), _seen(model, text, limit), layer, head)
+    except NotTurned as error:
+        return "hidden" if error.turned else "none"
+    return found if found.steady else "hidden"
 
 
 def archive(

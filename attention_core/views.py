@@ -11,6 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from attention_core.captured import Capture
+from attention_core.factor import USUAL, FactorSource
 from attention_core.formula import TERMS, Formula
 from attention_core.grouping import group_weights, tiles
 from attention_core.weights_only import LayerWeights
@@ -49,6 +50,7 @@ class HeadView:
         causal: Whether a query may only look back.
         terms: The terms of the head's own formula, in order, with their numbers (NaN for a matrix): "factor", and those
             of ``formula.TERMS`` that it has. The changes of a learner are not in it.
+        source: Where the factor comes from.
         place: The layer's number in the model, from 0, where it is another one: layers without attention come before.
         only: Why there are weights and no scores; empty where there are scores.
     """
@@ -73,6 +75,7 @@ class HeadView:
     heads: int
     causal: bool
     terms: tuple[tuple[str, float], ...] = ()
+    source: FactorSource = USUAL
     place: int | None = None
     only: str = ""
 
@@ -128,6 +131,7 @@ def view_head(
         heads=len(own.query),
         causal=bool(own.formula.changed(formula).term("causal")),
         terms=_terms(own.formula.head(head), own.query.shape[-1]),
+        source=own.source,
         place=_place(seen, layer, kind),
     )
 
@@ -139,6 +143,7 @@ def view_map(
     special: str = "shown",
     *,
     first: bool = True,
+    sink: Float[Tensor, " Q"] | None = None,
 ) -> HeadView:
     """Prepare a map that is no single head's, such as a mean over heads, for showing; it has no scores.
 
@@ -148,19 +153,29 @@ def view_map(
         unit: As in :func:`view_head`.
         special: As in :func:`view_head`.
         first: As in :func:`view_head`.
+        sink: What of each row goes to sinks, where there are some.
 
     Raises:
         ValueError: If ``unit`` or ``special`` is none of those.
     """
-    return _without_scores(seen, weights, 0, 0, unit, special, first, None)
+    return _without_scores(seen, weights, 0, 0, unit, special, first, None, sink)
 
 
 def _without_scores(
-    seen: Capture, weights: Tensor, layer: int, head: int, unit: str, special: str, first: bool, kind: str | None
+    seen: Capture,
+    weights: Tensor,
+    layer: int,
+    head: int,
+    unit: str,
+    special: str,
+    first: bool,
+    kind: str | None,
+    sink: Tensor | None = None,
 ) -> HeadView:
     own = seen.layer(layer, kind)
     allowed = seen.shares(layer, kind, [head]).allowed[0]
-    _, _, shown = _shown(seen, weights, torch.zeros_like(weights[:, 0]), allowed, unit, special, first, kind)
+    sink = torch.zeros_like(weights[:, 0]) if sink is None else sink
+    _, _, shown = _shown(seen, weights, sink, allowed, unit, special, first, kind)
     given = isinstance(own, LayerWeights)
     return HeadView(
         **shown,

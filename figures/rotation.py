@@ -1,0 +1,155 @@
+"""Charts for rotary positions: a pair of features as arrows in a plane, and what every pair adds to a score."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from plotly import graph_objects as go
+
+from figures.colours import FONT, PALETTES, Palette, Theme
+from figures.heatmaps import LITERAL
+
+LONGEST = 14  # letters of a name beside its arrow
+ROOM = 1.45  # beyond the longest arrow, for the names
+
+
+def arrows(
+    query: Float[ndarray, " 2"],
+    key: Float[ndarray, " 2"],
+    names: tuple[str, str],
+    *,
+    reach: float,
+    turns: tuple[float, float] | None = None,
+    theme: Theme = "light",
+    size: int = 13,
+) -> go.Figure:
+    """Draw one pair of features of a query and of a key as arrows from the origin.
+
+    Args:
+        query: Where the query's arrow ends.
+        key: Where the key's arrow ends.
+        names: What the two are called.
+        reach: The length of the longest arrow; figures with the same one can be compared.
+        turns: The angles in radians, counter-clockwise, by which the arrows have been turned: then where they were is
+            drawn faintly, with an arc from there (full circles left out).
+        theme: The colours to draw in.
+        size: Of the letters, in pixels.
+    """
+    palette = PALETTES[theme]
+    reach = reach or 1.0
+    colours = (palette.weights[-1], palette.scores[-1])
+    ends = np.stack([query, key]).astype(float)
+    traces: list[dict[str, Any]] = []
+    for end, turn, colour, radius in zip(ends, turns or (), colours, (0.42, 0.3), strict=False):
+        angle = np.arctan2(end[1], end[0])
+        along = np.linspace(angle - turn % (2 * np.pi), angle, 65)
+        start = np.hypot(*end) * np.array([np.cos(along[0]), np.sin(along[0])])
+        faint = {"color": colour, "width": 1.5, "dash": "dot"}
+        arc = radius * reach * np.stack([np.cos(along), np.sin(along)])
+        traces.append(_line([0, start[0]], [0, start[1]], faint, opacity=0.75))
+        traces.append(_line(*arc, {"color": colour, "width": 2}) | _head(colour, 9, len(along)))
+    for end, name, colour in zip(ends, names, colours, strict=True):
+        drawn = _line([0, end[0]], [0, end[1]], {"color": colour, "width": 3}) | _head(colour, 14, 2)
+        hover = f"{_literal(name)}: %{{x:.4f}}, %{{y:.4f}}<extra></extra>"
+        traces.append(drawn | {"hoverinfo": None, "hovertemplate": hover})
+    range_ = (-ROOM * reach, ROOM * reach)
+    axis = {"range": range_, "fixedrange": True, "nticks": 5, "gridcolor": palette.weights[1], "ticks": ""}
+    axis |= {"zeroline": True, "zerolinecolor": palette.weights[2], "zerolinewidth": 1}
+    layout = {
+        "xaxis": axis | {"constrain": "domain"},
+        "yaxis": axis | {"scaleanchor": "x", "constrain": "domain"},
+        "annotations": _names(ends, names, colours, reach, size),
+        "showlegend": False,
+    }
+    return go.Figure(traces, layout | _look(palette, 320, size))
+
+
+def parts(
+    values: Float[ndarray, "2 P"], names: tuple[str, str], *, chosen: int, theme: Theme = "light", size: int = 13
+) -> go.Figure:
+    """Draw what every pair of features adds to a raw score, without and with the rotation.
+
+    Args:
+        values: Without and with.
+        names: What the two are called.
+        chosen: The pair, from 0, that is set off from the others.
+        theme: The colours to draw in.
+        size: Of the letters, in pixels.
+    """
+    palette = PALETTES[theme]
+    places = np.arange(1, values.shape[1] + 1)
+    looks = (_faded(palette.text), palette.weights[-1])
+    traces = [
+        {
+            "type": "bar",
+            "x": places,
+            "y": row,
+            "name": _literal(name),
+            "marker": {"color": colour, "line": {"width": 0}},
+            "hovertemplate": "%{x}: %{y:.4f}<extra>" + _literal(name) + "</extra>",
+        }
+        for row, name, colour in zip(values, names, looks, strict=True)
+    ]
+    band = {"type": "rect", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "line": {"width": 0}}
+    fixed = {"fixedrange": True, "ticks": "", "gridcolor": palette.weights[1]}
+    layout = {
+        "xaxis": fixed | {"showgrid": False, "range": (0.4, len(places) + 0.6), "zeroline": False},
+        "yaxis": fixed | {"zeroline": True, "zerolinecolor": palette.text, "zerolinewidth": 1, "nticks": 5},
+        "shapes": [band | {"x0": chosen + 0.5, "x1": chosen + 1.5, "fillcolor": palette.weights[2], "opacity": 0.6}],
+        "barmode": "group",
+        "bargap": 0.25,
+        "showlegend": True,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"},
+    }
+    return go.Figure(traces, layout | _look(palette, 220, size, above=2.6))
+
+
+def _names(
+    ends: Float[ndarray, "2 2"], names: Sequence[str], colours: Sequence[str], reach: float, size: int
+) -> list[dict[str, Any]]:
+    """Write each name beyond its arrow's end, and the two to different sides, so that they stand apart."""
+    (qx, qy), (kx, ky) = ends
+    side = 1 if kx * qy - ky * qx >= 0 else -1  # the query's arrow is counter-clockwise of the key's
+    written = []
+    for end, name, colour, way in zip(ends, names, colours, (side, -side), strict=True):
+        along = end / (np.hypot(*end) or 1.0)
+        x, y = end + reach * (0.13 * along + 0.13 * way * np.array([-along[1], along[0]]))
+        short = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+        text = f"<b>{_literal(short)}</b>"
+        font = {"color": colour, "size": size + 1, "family": FONT}
+        written.append({"x": x, "y": y, "text": text, "showarrow": False, "font": font})
+    return written
+
+
+def _line(x: Sequence[float], y: Sequence[float], line: dict[str, Any], opacity: float = 1.0) -> dict[str, Any]:
+    return {"type": "scatter", "x": x, "y": y, "mode": "lines", "line": line, "opacity": opacity, "hoverinfo": "skip"}
+
+
+def _head(colour: str, size: int, points: int) -> dict[str, Any]:
+    """Put an arrow's head at the end of a line."""
+    marker = {"symbol": "arrow", "angleref": "previous", "color": colour, "size": [0] * (points - 1) + [size]}
+    return {"mode": "lines+markers", "marker": marker | {"opacity": 1, "line": {"width": 0}}}
+
+
+def _look(palette: Palette, height: int, size: int, above: float = 0.8) -> dict[str, Any]:
+    return {
+        "template": go.layout.Template(),  # not the reader's default one, which would change the colours
+        "font": {"family": FONT, "color": palette.text, "size": size},
+        "hoverlabel": {"font": {"family": FONT}},
+        "paper_bgcolor": palette.background,
+        "plot_bgcolor": palette.background,
+        "height": round(height * size / 13),
+        "margin": {"l": 3.2 * size, "r": 8, "t": above * size, "b": 2.2 * size},
+        "dragmode": False,
+    }
+
+
+def _faded(colour: str) -> str:
+    red, green, blue = (int(colour[n : n + 2], 16) for n in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.35)"
+
+
+def _literal(text: str) -> str:
+    return text.translate(LITERAL)
