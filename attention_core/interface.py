@@ -174,7 +174,7 @@ def _read_formula(
     formula = Formula(
         factor=kwargs.get("scaling"),
         softcap=kwargs.get("softcap"),
-        sink=None if kwargs.get("s_aux") is None else kwargs["s_aux"].flatten(),
+        sink=None if kwargs.get("s_aux") is None else kwargs["s_aux"].detach().flatten(),
     )
     bias = kwargs.get("position_bias")
     if bias is not None and bias.any():  # cross-attention in T5 has one of zeros: no term at all

@@ -173,7 +173,7 @@ def _without_scores(
     sink: Tensor | None = None,
 ) -> HeadView:
     own = seen.layer(layer, kind)
-    allowed = seen.shares(layer, kind, [head]).allowed[0]
+    allowed = seen.shares(layer, kind, [head]).allowed[0] | (weights > 0)  # in a map, other layers may see further
     sink = torch.zeros_like(weights[:, 0]) if sink is None else sink
     _, _, shown = _shown(seen, weights, sink, allowed, unit, special, first, kind)
     given = isinstance(own, LayerWeights)

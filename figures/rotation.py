@@ -21,7 +21,7 @@ def arrows(
     names: tuple[str, str],
     *,
     reach: float,
-    turns: tuple[float, float] | None = None,
+    turned: tuple[tuple[Float[ndarray, " 2"], float], ...] = (),
     theme: Theme = "light",
     size: int = 13,
 ) -> go.Figure:
@@ -32,8 +32,8 @@ def arrows(
         key: Where the key's arrow ends.
         names: What the two are called.
         reach: The length of the longest arrow; figures with the same one can be compared.
-        turns: The angles in radians, counter-clockwise, by which the arrows have been turned: then where they were is
-            drawn faintly, with an arc from there (full circles left out).
+        turned: Where the query's arrow was and the key's, each with the angle in radians, counter-clockwise, by which
+            it has been turned since: drawn faintly, with an arc from there (full circles left out).
         theme: The colours to draw in.
         size: Of the letters, in pixels.
     """
@@ -42,10 +42,8 @@ def arrows(
     colours = (palette.weights[-1], palette.scores[-1])
     ends = np.stack([query, key]).astype(float)
     traces: list[dict[str, Any]] = []
-    for end, turn, colour, radius in zip(ends, turns or (), colours, (0.42, 0.3), strict=False):
-        angle = np.arctan2(end[1], end[0])
-        along = np.linspace(angle - turn % (2 * np.pi), angle, 65)
-        start = np.hypot(*end) * np.array([np.cos(along[0]), np.sin(along[0])])
+    for (start, turn), colour, radius in zip(turned, colours, (0.42, 0.3), strict=False):
+        along = np.arctan2(start[1], start[0]) + np.linspace(0, turn % (2 * np.pi), 65)
         faint = {"color": colour, "width": 1.5, "dash": "dot"}
         arc = radius * reach * np.stack([np.cos(along), np.sin(along)])
         traces.append(_line([0, start[0]], [0, start[1]], faint, opacity=0.75))

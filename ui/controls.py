@@ -8,7 +8,7 @@ from attention_core.models.catalogue import offered
 from ui import link
 from ui.components import head_strip
 from ui.compute import head_thumbnails, head_view, reading
-from ui.layers import layers_note
+from ui.layers import layers_note, untrained
 from ui.text import note, plain, t, words
 
 EXAMPLE = "I ate the cake and it was delicious"
@@ -113,8 +113,7 @@ def token_count(model: str, text: str) -> None:
     note("reading.count", tokens=len(read.labels), added=read.added)
     if read.cut:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
-    if not read.pretrained:
-        st.warning(t("reading.random"))
+    untrained(read)
     layers_note(model, text)
 
 

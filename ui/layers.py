@@ -1,8 +1,21 @@
 """Which layer is which: local or full, and the layers of a model in which no attention is seen."""
 
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
 from attention_core.layers import Layers, ranges
 from ui.compute import reading
 from ui.text import note, t
+
+if TYPE_CHECKING:
+    from attention_core.compute import Reading
+
+
+def untrained(read: "Reading") -> None:
+    """Warn of a model with weights that were never trained."""
+    if not read.pretrained:
+        st.warning(t("reading.random"))
 
 
 def layers_note(model: str, text: str) -> None:

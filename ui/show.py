@@ -129,10 +129,10 @@ def shape_line(head: "HeadView") -> None:
     sink_line(head)
 
 
-def sink_line(head: "HeadView") -> None:
-    """Say how much weight goes to the head's sink, where it has one."""
-    if head.sink.any():
-        note("show.sink", share=f"{head.sink.mean():.0%}")
+def sink_line(view: "HeadView", whose: str = "sink") -> None:
+    """Say how much weight goes to the head's sink, where it has one; or to the "sinks" that a map adds up."""
+    if view.sink.any():
+        note(f"show.{whose}", share=f"{view.sink.mean():.0%}")
 
 
 def sharing(head: "HeadView") -> dict[str, object]:

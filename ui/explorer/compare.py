@@ -18,7 +18,7 @@ from ui.components.word_pairs import word_pairs
 from ui.compute import LIMIT, door, head_thumbnails, head_view, reading
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
-from ui.layers import layer_line, layers_note
+from ui.layers import layer_line, layers_note, untrained
 from ui.show import drawn_heat, drawn_links, sink_line
 from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
@@ -257,8 +257,7 @@ def _pane(letter: str, first: Pane | None) -> Pane:
     head_strip(meta, tiles, key=f"heads_{letter}", on_pick=partial(_pick_head, letter))
     if read.cut:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
-    if not read.pretrained:
-        st.warning(t("reading.random"))
+    untrained(read)
     layers_note(model, text)
     layer_line(model, text, layer - 1)
     return Pane(letter, text, model, layer - 1, head - 1, *changed)

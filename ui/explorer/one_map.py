@@ -68,7 +68,7 @@ def one_map(model: str, text: str, layer: int, head: int) -> None:
             note(f"one_map.{way}")
             name = t(f"one_map.{way}_bar")
             heat(found, "weights", view=view, key=f"{view}-all", log=first == "log", name=name)
-            sink_line(found)
+            sink_line(found, "sinks")
             if found.hidden.any():
                 note("show.hidden", share=f"{found.hidden.mean():.0%}")
     if found is not None:

@@ -85,18 +85,18 @@ def _scores(turned: "Rotation", view: "HeadView", query: int, key: int, pair: in
     values = np.stack([parts.before, parts.after])
     names = t("rotation.without"), t("rotation.with")
     _chart(chart(values, names, chosen=pair, theme=theme()), "rotation-parts")
-    say("rotation.one_pair", pair=pair + 1, before=f"{parts.before[pair]:.4f}", after=f"{parts.after[pair]:.4f}")
+    say("rotation.one_pair", pair=pair + 1, before=_number(parts.before[pair]), after=_number(parts.after[pair]))
     raw = [float(part.sum()) + rest for part, rest in ((parts.before, parts.rest), (parts.after, parts.rest))]
     if 2 * len(turned.pairs) < view.size:
         still = view.size - 2 * len(turned.pairs)
-        say("rotation.rest", features=still, size=view.size, rest=f"{parts.rest:.4f}")
+        say("rotation.rest", features=still, size=view.size, rest=_number(parts.rest))
     say(
         "rotation.score",
-        before=f"{raw[0]:.4f}",
-        after=f"{raw[1]:.4f}",
+        before=_number(raw[0]),
+        after=_number(raw[1]),
         factor=factor_text(view),
-        scaled_before=f"{raw[0] * view.factor:.4f}",
-        scaled_after=f"{raw[1] * view.factor:.4f}",
+        scaled_before=_number(raw[0] * view.factor),
+        scaled_after=_number(raw[1] * view.factor),
     )
     if not math.isclose(turned.scale, 1, abs_tol=1e-4):
         note("rotation.scale", scale=f"{turned.scale:.4g}")
@@ -143,7 +143,8 @@ def _charts(ends: list[np.ndarray], names: tuple[str, str], turns: tuple[float, 
         _chart(arrows(ends[0], ends[1], names, reach=reach, theme=theme()), "rotation-before")
     with right:
         heading("rotation.after")
-        _chart(arrows(ends[2], ends[3], names, reach=reach, turns=turns, theme=theme()), "rotation-after")
+        turned = tuple(zip(ends, turns, strict=False))
+        _chart(arrows(ends[2], ends[3], names, reach=reach, turned=turned, theme=theme()), "rotation-after")
 
 
 def _between(query: np.ndarray, key: np.ndarray) -> float:
@@ -153,6 +154,10 @@ def _between(query: np.ndarray, key: np.ndarray) -> float:
 
 def _degrees(angle: float) -> str:
     return f"{math.degrees(angle):.1f}°".replace("-", "−")
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}".replace("-", "−")
 
 
 def _chart(figure: object, key: str) -> None:
