@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 SCALES = ("scal", "multiplier")  # a field is meant that speaks of both: of scaling, and of attention
 ATTENTION = ("attn", "attention", "softmax", "query", "qk")
@@ -32,7 +32,7 @@ class FactorSource(NamedTuple):
 USUAL = FactorSource()
 
 
-def factor_source(module: nn.Module, factor: float | None, size: int) -> FactorSource:
+def factor_source(module: nn.Module, factor: Tensor | float | None, size: int) -> FactorSource:
     """Explain the factor of an attention layer.
 
     Args:
@@ -43,7 +43,7 @@ def factor_source(module: nn.Module, factor: float | None, size: int) -> FactorS
     Returns:
         What explains it to 6 digits; a number of the configuration goes before 1/√dₖ, also where both are the same.
     """
-    if not isinstance(factor, int | float | None):  # a number for each feature or head, learned
+    if isinstance(factor, Tensor):  # a number for each feature or head, learned
         return FactorSource("own")
     usual = 1 / math.sqrt(size)
     factor = usual if factor is None else factor
@@ -51,7 +51,7 @@ def factor_source(module: nn.Module, factor: float | None, size: int) -> FactorS
     told = {} if config is None else vars(config)
     for name, value in told.items():
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 and _means_scores(name):
-            ways = {"root": 1 / math.sqrt(value), "itself": value, "inverse": 1 / value}
+            ways = {"root": 1 / math.sqrt(value), "itself": float(value), "inverse": 1 / value}
             for way, number in ways.items():
                 if _same(factor, number) and not (value == 1 and way != "itself"):
                     return FactorSource(way, name, float(value))

@@ -1,8 +1,8 @@
 """Rotary positions: a head's query and key before and after the model turns them, and the angle of every turn.
 
 Nothing is undone and nothing is guessed: the model runs once more, and its own rotation is watched as it is called.
-What went in and what came out is kept only if the turn that it names, by its own cosine and sine, leads from the one to
-the other, and if what came out is what the attention got. Source: Su et al. 2021, "RoFormer".
+What went in is shown only if the turn that the model names, by its own cosine and sine, leads from there to what the
+attention got. Source: Su et al. 2021, "RoFormer".
 """
 
 import inspect
@@ -96,7 +96,7 @@ class Rotation:
 
 def wrapped(angles: Float[ndarray, "*S"]) -> Float[ndarray, "*S"]:
     """Return the same angles between −π and π."""
-    return (angles + np.pi) % (2 * np.pi) - np.pi
+    return angles - 2 * np.pi * np.round(angles / (2 * np.pi))
 
 
 def before_rotation(
@@ -151,10 +151,9 @@ def turns(module: nn.Module) -> bool:
 
 
 class _Call(NamedTuple):
-    """One call of the model's rotation: a tensor that went in, what came out of it, cosine and sine."""
+    """One call of the model's rotation: a tensor that went in and is to be turned, cosine and sine."""
 
     before: Tensor
-    after: Tensor
     cos: Tensor
     sin: Tensor
 
@@ -203,8 +202,8 @@ def _watched(module: nn.Module, keep: Callable[[_Call], None]) -> Iterator[None]
             if threading.get_ident() == thread:
                 named = signature.bind(*args, **kwargs).arguments
                 outs = result if isinstance(result, tuple) else (result,)
-                for before, after in zip(named.values(), outs, strict=False):
-                    keep(_Call(before, after, named["cos"], named["sin"]))
+                for before, _ in zip(named.values(), outs, strict=False):
+                    keep(_Call(before, named["cos"], named["sin"]))
             return result
 
         return watching
@@ -227,15 +226,13 @@ def _find(
     """Return every verified way in which one head of what the attention got came about by a rotation."""
     found = []
     for call in calls:
-        if call.before.ndim != 4 or call.before.shape != call.after.shape or call.after.shape[-1] > given.shape[-1]:
+        if call.before.ndim != 4 or call.before.shape[-1] > given.shape[-1]:
             continue
         for order in ((0, 1), (1, 0)):  # heads before positions, or after them
-            before, after = (x[0].permute(*order, 2) for x in (call.before, call.after))
-            part = given[..., : after.shape[-1]]
-            if after.shape != part.shape or not torch.equal(after, part):
-                continue
-            whole = torch.cat([before.to(given.dtype), given[..., after.shape[-1] :]], dim=-1)
-            found += [(whole[head], *turn) for turn in _verified(whole, given, call.cos, call.sin)]
+            before = call.before[0].permute(*order, 2).to(given.dtype)
+            if before.shape[:2] == given.shape[:2]:
+                whole = torch.cat([before, given[..., before.shape[-1] :]], dim=-1)  # the rest is not turned
+                found += [(whole[head], *turn) for turn in _verified(whole, given, call.cos, call.sin)]
     return found
 
 
