@@ -46,10 +46,10 @@ def arrows(
         along = np.arctan2(start[1], start[0]) + np.linspace(0, turn % (2 * np.pi), 65)
         faint = {"color": colour, "width": 1.5, "dash": "dot"}
         arc = radius * reach * np.stack([np.cos(along), np.sin(along)])
-        traces.append(_line([0, start[0]], [0, start[1]], faint, opacity=0.75))
+        traces.append(_line(*_from_origin(start), faint, opacity=0.75))
         traces.append(_line(*arc, {"color": colour, "width": 2}) | _head(colour, 9, len(along)))
     for end, name, colour in zip(ends, names, colours, strict=True):
-        drawn = _line([0, end[0]], [0, end[1]], {"color": colour, "width": 3}) | _head(colour, 14, 2)
+        drawn = _line(*_from_origin(end), {"color": colour, "width": 3}) | _head(colour, 14, 2)
         hover = f"{_literal(name)}: %{{x:.4f}}, %{{y:.4f}}<extra></extra>"
         traces.append(drawn | {"hoverinfo": None, "hovertemplate": hover})
     range_ = (-ROOM * reach, ROOM * reach)
@@ -121,8 +121,14 @@ def _names(
     return written
 
 
-def _line(x: Sequence[float], y: Sequence[float], line: dict[str, Any], opacity: float = 1.0) -> dict[str, Any]:
+def _line(
+    x: Float[ndarray, " N"], y: Float[ndarray, " N"], line: dict[str, Any], opacity: float = 1.0
+) -> dict[str, Any]:
     return {"type": "scatter", "x": x, "y": y, "mode": "lines", "line": line, "opacity": opacity, "hoverinfo": "skip"}
+
+
+def _from_origin(end: Float[ndarray, " 2"]) -> Float[ndarray, "2 2"]:
+    return np.stack([np.zeros(2), end], axis=1)
 
 
 def _head(colour: str, size: int, points: int) -> dict[str, Any]:

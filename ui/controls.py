@@ -58,7 +58,8 @@ def layer_choice(model: str, text: str) -> int:
     """Ask for a layer; counted from 0."""
     layers = reading(model, text).layers
     layer = link.restore("layer", BEST_HEAD.get(model, FIRST_HEAD)[0], link.whole(1, layers))
-    st.slider(t("controls.layer"), 1, layers, key="layer", width=220)
+    if layers > 1:  # a hybrid may have one with attention
+        st.slider(t("controls.layer"), 1, layers, key="layer", width=220)
     return layer - 1
 
 

@@ -248,7 +248,8 @@ def _pane(letter: str, first: Pane | None) -> Pane:
     usual_layer, usual_head = _usual_head(letter, text, model, read.heads, first)
     layer = link.restore(key("layer"), usual_layer, link.whole(1, read.layers))
     with layer_at:
-        st.slider(t("controls.layer"), 1, read.layers, key=key("layer"))
+        if read.layers > 1:
+            st.slider(t("controls.layer"), 1, read.layers, key=key("layer"))
     head = link.restore(key("head"), usual_head, link.whole(1, read.heads))
     groups = head_view(model, text, layer - 1, head - 1, "token", "shown").groups
     names = [str(n) for n in range(1, read.heads + 1)]
