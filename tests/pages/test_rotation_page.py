@@ -56,7 +56,7 @@ def test_every_number_is_the_heads_own(open_page, models, lang):
 
 
 def test_the_controls_are_in_the_link_and_another_head_begins_anew(open_page):
-    page = opened(open_page(SENTENCE, lang="en", rope_query="7", rope_key="2", rope_pair="5", **HEAD))
+    page = open_page(SENTENCE, lang="en", rope_query="7", rope_key="2", rope_pair="5", **HEAD)  # opens by itself
     shown = link(page)
     assert (shown["rope_query"], shown["rope_key"], shown["rope_pair"]) == ("7", "2", "5")
     assert "Pair 5 adds" in said(page)
@@ -68,7 +68,7 @@ def test_the_controls_are_in_the_link_and_another_head_begins_anew(open_page):
     page.slider(key="layer").set_value(3).run()
     assert not page.exception
     assert link(page)["rope_key"] != "7"
-    page = opened(open_page(SENTENCE, lang="en", rope_query="99", rope_pair="0", **HEAD))
+    page = open_page(SENTENCE, lang="en", rope_query="99", rope_pair="0", **HEAD)
     assert not page.exception
     assert "rope_query = 99" in captions(page).replace("\\", "")
 
