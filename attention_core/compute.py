@@ -154,12 +154,12 @@ def turns(model: str) -> bool:
     return rotary.turns(_model(model).module)
 
 
-def turned(model: str, text: str, limit: int, layer: int, head: int) -> "Rotation | str":
+def turned(model: str, text: str, limit: int, layer: int, head: int, kind: str | None = None) -> "Rotation | str":
     """Return a head before and after its rotation, or why not: "none" here, or "hidden". In the compute thread."""
     from attention_core.rotary import NotTurned, before_rotation
 
     try:
-        found = before_rotation(_model(model), _seen(model, text, limit), layer, head)
+        found = before_rotation(_model(model), _seen(model, text, limit), layer, head, kind)
     except NotTurned as error:
         return "hidden" if error.turned else "none"
     return found if found.steady else "hidden"

@@ -12,6 +12,7 @@ from figures.colours import FONT, PALETTES, Palette, Theme
 from figures.heatmaps import LITERAL
 
 LONGEST = 14  # letters of a name beside its arrow
+LEAST = 0.05  # radians; the arc of a smaller turn has no room for an arrow's head
 ROOM = 1.45  # beyond the longest arrow, for the names
 
 
@@ -47,7 +48,8 @@ def arrows(
         faint = {"color": colour, "width": 1.5, "dash": "dot"}
         arc = radius * reach * np.stack([np.cos(along), np.sin(along)])
         traces.append(_line(*_from_origin(start), faint, opacity=0.75))
-        traces.append(_line(*arc, {"color": colour, "width": 2}) | _head(colour, 9, len(along)))
+        head = _head(colour, 9, len(along)) if turn % (2 * np.pi) > LEAST else {}
+        traces.append(_line(*arc, {"color": colour, "width": 2}) | head)
     for end, name, colour in zip(ends, names, colours, strict=True):
         drawn = _line(*_from_origin(end), {"color": colour, "width": 3}) | _head(colour, 14, 2)
         hover = f"{_literal(name)}: %{{x:.4f}}, %{{y:.4f}}<extra></extra>"
@@ -57,7 +59,7 @@ def arrows(
     axis |= {"zeroline": True, "zerolinecolor": palette.weights[2], "zerolinewidth": 1}
     layout = {
         "xaxis": axis | {"constrain": "domain"},
-        "yaxis": axis | {"scaleanchor": "x", "constrain": "domain"},
+        "yaxis": axis | {"scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
         "annotations": _names(ends, names, colours, reach, size),
         "showlegend": False,
     }

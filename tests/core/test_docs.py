@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+EXAMPLES = {"one_head", "your_own_module", "long_texts"}
 DOCS = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
 
 
@@ -23,8 +24,8 @@ def blocks(page):
 
 
 def test_there_are_some():
-    assert {page.stem for page in DOCS} >= {"one_head", "your_own_module", "long_texts"}
-    assert all(len(blocks(page)) >= 4 for page in DOCS)
+    assert {page.stem for page in DOCS} >= EXAMPLES
+    assert all(len(blocks(page)) >= 4 for page in DOCS if page.stem in EXAMPLES)
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)

@@ -64,7 +64,7 @@ def test_the_controls_are_in_the_link_and_another_head_begins_anew(open_page):
     page.slider(key="rope_pair").set_value(9).run()
     assert "Pair 9 adds" in said(page)
     page.slider(key="rope_key").set_value(7).run()  # the query's own position: both turn alike
-    assert "(7 - 7) × θ = 0.0°" in said(page).replace("−", "-")
+    assert "(7 - 7) × θ = 0°" in said(page).replace("−", "-")
     page.slider(key="layer").set_value(3).run()
     assert not page.exception
     assert link(page)["rope_key"] != "7"

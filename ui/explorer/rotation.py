@@ -40,8 +40,8 @@ def rotation(model: str, text: str, layer: int, head: int) -> None:
     if whole.only or not _turns(model):
         return
     here = (model, text, layer, head)
-    if st.session_state.get("_rope", here) != here:  # another head: those of its words that matter
-        link.forget(*KEYS)
+    if st.session_state.get("_rope", here) != here and not st.session_state[link.FRESH]:
+        link.forget(*KEYS)  # another head: begin with the words that matter to it, unless a link says which
     st.session_state["_rope"] = here
     said = any(key in st.query_params for key in KEYS)
     place = st.expander(
@@ -65,7 +65,7 @@ def _show(turned: "Rotation", view: "HeadView") -> None:
     query, key = _words(row, view)
     pair = _pair(row, turned.parts(query, key))
     ends = [side[turned.pairs[pair]] for side in _rows(turned, query, key)]
-    names = view.queries[query], view.keys[key]
+    names = view.queries[query].strip("·") or "·", view.keys[key].strip("·") or "·"
     names = names if names[0] != names[1] else (f"{names[0]} ({query})", f"{names[1]} ({key})")
     speed = float(turned.speeds[pair])
     _charts(ends, names, (query * speed, key * speed))
@@ -84,7 +84,7 @@ def _scores(turned: "Rotation", view: "HeadView", query: int, key: int, pair: in
     heading("rotation.parts")
     values = np.stack([parts.before, parts.after])
     names = t("rotation.without"), t("rotation.with")
-    _chart(chart(values, names, chosen=pair, theme=theme()), "rotation-parts")
+    _chart(chart(values, names, chosen=pair, **_look()), "rotation-parts")
     say("rotation.one_pair", pair=pair + 1, before=_number(parts.before[pair]), after=_number(parts.after[pair]))
     raw = [float(part.sum()) + rest for part, rest in ((parts.before, parts.rest), (parts.after, parts.rest))]
     if 2 * len(turned.pairs) < view.size:
@@ -140,11 +140,11 @@ def _charts(ends: list[np.ndarray], names: tuple[str, str], turns: tuple[float, 
     left, right = st.columns(2, gap="large")
     with left:
         heading("rotation.before")
-        _chart(arrows(ends[0], ends[1], names, reach=reach, theme=theme()), "rotation-before")
+        _chart(arrows(ends[0], ends[1], names, reach=reach, **_look()), "rotation-before")
     with right:
         heading("rotation.after")
         turned = tuple(zip(ends, turns, strict=False))
-        _chart(arrows(ends[2], ends[3], names, reach=reach, turned=turned, theme=theme()), "rotation-after")
+        _chart(arrows(ends[2], ends[3], names, reach=reach, turned=turned, **_look()), "rotation-after")
 
 
 def _between(query: np.ndarray, key: np.ndarray) -> float:
@@ -153,11 +153,16 @@ def _between(query: np.ndarray, key: np.ndarray) -> float:
 
 
 def _degrees(angle: float) -> str:
-    return f"{math.degrees(angle):.1f}°".replace("-", "−")
+    degrees = math.degrees(angle)
+    return f"{degrees:{'.1f' if abs(degrees) >= 1 else '.2g'}}°".replace("-", "−")
 
 
 def _number(value: float) -> str:
     return f"{value:.4f}".replace("-", "−")
+
+
+def _look() -> dict[str, object]:
+    return {"theme": theme(), "size": 18 if st.session_state.get("present") else 13}
 
 
 def _chart(figure: object, key: str) -> None:
