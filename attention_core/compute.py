@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from attention_core.captured import Capture
     from attention_core.formula import Formula
     from attention_core.inputs import Can
+    from attention_core.layers import Layers
     from attention_core.models.loading import LoadedModel, Tokenizer
     from attention_core.reading import Writing
+    from attention_core.rotary import Rotation
     from attention_core.views import HeadView
 
 P = ParamSpec("P")
@@ -60,6 +62,7 @@ class Reading:
         target: In encoder-decoder models, what the decoder reads, readable; else empty.
         target_text: The same as a text.
         written: Whether the model wrote that itself.
+        which: Which layers are local, and which are skipped.
     """
 
     labels: tuple[str, ...]
@@ -78,6 +81,7 @@ class Reading:
     target: tuple[str, ...] = ()
     target_text: str = ""
     written: bool = False
+    which: "Layers | None" = None
 
     @property
     def longest(self) -> int:
@@ -141,6 +145,8 @@ def read(model: str, text: str | Input, limit: int) -> Reading:
         NoTokens: If the tokeniser leaves nothing of the text.
         ModelError: If the model can't be loaded.
     """
+    from attention_core.layers import layers_of
+
     loaded = _reader(model)
     limit = min(limit, loaded.limit or limit)
     _, tokens, cut = _fit(model, text, limit)
@@ -162,6 +168,7 @@ def read(model: str, text: str | Input, limit: int) -> Reading:
         target=tuple(token.label for token in seen.target),
         target_text=seen.target_text,
         written=seen.written,
+        which=layers_of(seen),
     )
 
 
@@ -190,6 +197,24 @@ def strip(model: str, text: str | Input, limit: int, layer: int) -> "np.ndarray"
     from attention_core.views import thumbnails
 
     return thumbnails(_seen(model, text, limit), layer)
+
+
+def turns(model: str) -> bool:
+    """Return whether a model turns queries and keys by their positions, in some layer. In the compute thread."""
+    from attention_core import rotary
+
+    return rotary.turns(_model(model).module)
+
+
+def turned(model: str, text: str | Input, limit: int, layer: int, head: int) -> "Rotation | str":
+    """Return a head before and after its rotation, or why not: "none" here, or "hidden". In the compute thread."""
+    from attention_core.rotary import NotTurned, before_rotation
+
+    try:
+        found = before_rotation(_model(model), _seen(model, text, limit), layer, head)
+    except NotTurned as error:
+        return "hidden" if error.turned else "none"
+    return found if found.steady else "hidden"
 
 
 def archive(

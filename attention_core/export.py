@@ -24,6 +24,8 @@ def literal(text: str) -> str:
 def head_csv(view: HeadView, number: str = "weight") -> str:
     """Return one head as a table, a line for each query and key; positions count from 0.
 
+    Of a head with a sink, the last lines say what of each row goes there: "sink" stands in place of a position.
+
     Args:
         view: The head, in tokens or words. Between words there are no scores, and no columns of them.
         number: What the weights are called, where they are none.
@@ -37,12 +39,15 @@ def head_csv(view: HeadView, number: str = "weight") -> str:
         scores = () if raw is None else (_number(raw), _number(raw * np.float32(view.factor)))
         allowed = "yes" if view.allowed[q, k] else "no"
         write.writerow([q, queries[q], k, keys[k], allowed, *scores, _number(view.weights[q, k])])
+    for q in range(len(queries)) if view.sink.any() else ():
+        write.writerow([q, queries[q], "sink", "", "yes", *(("", "") if len(view.raw) else ()), _number(view.sink[q])])
     return out.getvalue()
 
 
 def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(), kind: str | None = None) -> bytes:
     """Return one head as a NumPy archive: query (Q, D), key (K, D), value (K, Dv), raw, scaled, weights (Q, K), tokens.
 
+    Of a head with a sink, its share (Q,) as well: the rest of each row to 1.
     Of a model that hands out weights only, weights and tokens.
 
     Args:
@@ -70,6 +75,7 @@ def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(),
             "final": trace.final,
             "allowed": trace.allowed,
             "weights": trace.weights,
+            **({"sink": trace.sink} if trace.sink.any() else {}),
         }
     labels = [np.array([_written(token.label) for token in tokens]) for tokens in seen.axes(kind)]
     out = io.BytesIO()

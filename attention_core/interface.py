@@ -18,6 +18,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from attention_core.dot_product import trace_attention
+from attention_core.factor import USUAL, FactorSource, factor_source
 from attention_core.formula import Formula
 
 NAME = "gaze"
@@ -34,6 +35,9 @@ class LayerAttention:
         formula: How this layer turns scores into weights.
         kind: "self"; in encoder-decoder models "encoder", "decoder" or "cross".
         name: The module's path in the model.
+        source: Where the formula's factor comes from.
+        window: How far it looks, as the layer was told: nearer than so many positions; the formula of a layer that
+            looks both ways holds this as a mask.
     """
 
     query: Float[Tensor, "H Q D"]
@@ -42,6 +46,8 @@ class LayerAttention:
     formula: Formula
     kind: str
     name: str
+    source: FactorSource = USUAL
+    window: int | None = None
 
     @property
     def heads(self) -> int:
@@ -138,9 +144,10 @@ def gaze_attention(
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     formula = _read_formula(module, query, attention_mask, kwargs, record)
     if record is not None:
-        record.add(
-            LayerAttention(query[0], key[0], value[0], formula, record.kind(module), record.names.get(id(module), ""))
-        )
+        source = factor_source(module, formula.factor, query.shape[-1])
+        name = record.names.get(id(module), "")
+        window = kwargs.get("sliding_window")
+        record.add(LayerAttention(query[0], key[0], value[0], formula, record.kind(module), name, source, window))
     if not special:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     # No fused kernel knows these terms: one head at a time, so that only one matrix of scores is in memory.
@@ -167,7 +174,7 @@ def _read_formula(
     formula = Formula(
         factor=kwargs.get("scaling"),
         softcap=kwargs.get("softcap"),
-        sink=None if kwargs.get("s_aux") is None else kwargs["s_aux"].flatten(),
+        sink=None if kwargs.get("s_aux") is None else kwargs["s_aux"].detach().flatten(),
     )
     bias = kwargs.get("position_bias")
     if bias is not None and bias.any():  # cross-attention in T5 has one of zeros: no term at all

@@ -59,4 +59,6 @@ def shown(
         if way in ("rollout", "flow") and seen.kinds[0] == "cross":
             raise ValueError(f"{way} follows one text through the layers; cross-attention looks at another text")
         found = combine[way](torch.stack(list(maps)))
-    return view_map(seen, found.to(seen.weights(0, 0).device), first=first)
+    found = found.to(seen.weights(0, 0).device)
+    sunk = way in ("layer", "mean") and seen.scores and any(of.formula.sink is not None for of in seen._layers(None))
+    return view_map(seen, found, first=first, sink=(1 - found.sum(dim=-1)).clamp_min(0) if sunk else None)

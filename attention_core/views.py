@@ -11,6 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from attention_core.captured import Capture
+from attention_core.factor import USUAL, FactorSource
 from attention_core.formula import TERMS, Formula
 from attention_core.grouping import group_weights, tiles
 from attention_core.inputs import BETWEEN
@@ -51,6 +52,7 @@ class HeadView:
         causal: Whether a query may only look back.
         terms: The terms of the head's own formula, in order, with their numbers (NaN for a matrix): "factor", and those
             of ``formula.TERMS`` that it has. The changes of a learner are not in it.
+        source: Where the factor comes from.
         place: The layer's number in the model, from 0, where it is another one: layers without attention come before.
         only: Why there are weights and no scores; empty where there are scores.
         kind: Which attention it is, as in a capture: in "cross" queries and keys are tokens of two texts.
@@ -78,6 +80,7 @@ class HeadView:
     heads: int
     causal: bool
     terms: tuple[tuple[str, float], ...] = ()
+    source: FactorSource = USUAL
     place: int | None = None
     only: str = ""
     kind: str = ""
@@ -145,6 +148,7 @@ def view_head(
         heads=len(own.query),
         causal=bool(own.formula.changed(formula).term("causal")),
         terms=_terms(own.formula.head(head), own.query.shape[-1]),
+        source=own.source,
         place=_place(seen, layer, kind),
     )
 
@@ -156,6 +160,7 @@ def view_map(
     special: str = "shown",
     *,
     first: bool = True,
+    sink: Float[Tensor, " Q"] | None = None,
 ) -> HeadView:
     """Prepare a map that is no single head's, such as a mean over heads, for showing; it has no scores.
 
@@ -165,11 +170,12 @@ def view_map(
         unit: As in :func:`view_head`.
         special: As in :func:`view_head`.
         first: As in :func:`view_head`.
+        sink: What of each row goes to sinks, where there are some.
 
     Raises:
         ValueError: If ``unit`` or ``special`` is none of those.
     """
-    return _without_scores(seen, weights, 0, 0, unit, special, first, None)
+    return _without_scores(seen, weights, 0, 0, unit, special, first, None, sink=sink)
 
 
 def _without_scores(
@@ -182,11 +188,12 @@ def _without_scores(
     first: bool,
     kind: str | None,
     between: str = "",
+    sink: Tensor | None = None,
 ) -> HeadView:
     own = seen.layer(layer, kind)
-    allowed = seen.shares(layer, kind, [head]).allowed[0]
-    asked = (unit, special, first, kind, between)
-    _, _, shown = _shown(seen, weights, torch.zeros_like(weights[:, 0]), allowed, *asked)
+    allowed = seen.shares(layer, kind, [head]).allowed[0] | (weights > 0)  # in a map, other layers may see further
+    sink = torch.zeros_like(weights[:, 0]) if sink is None else sink
+    _, _, shown = _shown(seen, weights, sink, allowed, unit, special, first, kind, between)
     given = isinstance(own, LayerWeights)
     return HeadView(
         **shown,

@@ -4,8 +4,10 @@ import streamlit as st
 
 from ui import controls, inputs, link
 from ui.compute import head_view
+from ui.explorer.rotation import rotation
 from ui.formula import changed_line, formula_choice
 from ui.frame import frame
+from ui.layers import layer_line
 from ui.show import heat, links, row, shape_line
 from ui.take_away import take_away
 from ui.text import heading, say
@@ -43,8 +45,10 @@ with right:
     heat(heads[head], show, view=view, log=first == "log")
 inputs.shares_line(model, text, layer, head, heads[head], special, without)
 row(heads[head], view=view)
+rotation(model, text, layer, head)
 take_away(model, text, layer, heads, show=show, log=first == "log", unit=unit, changes=(without, 1.0))
 controls.reading_line(model, text)
 shape_line(heads[head])
+layer_line(model, text, layer)
 changed_line(without)
 link.publish()

@@ -8,6 +8,7 @@ from attention_core.models.catalogue import offered
 from ui import link, models
 from ui.components import head_strip
 from ui.compute import head_thumbnails, head_view, reading
+from ui.layers import layers_note, untrained
 from ui.text import note, t, words
 
 EXAMPLE = "I ate the cake and it was delicious"
@@ -48,7 +49,8 @@ def layer_choice(model: str, text: str) -> int:
     """Ask for a layer; counted from 0."""
     layers = reading(model, text).layers
     layer = link.restore("layer", BEST_HEAD.get(model, FIRST_HEAD)[0], link.whole(1, layers))
-    st.slider(t("controls.layer"), 1, layers, key="layer", width=220)
+    if layers > 1:  # a hybrid may have one with attention
+        st.slider(t("controls.layer"), 1, layers, key="layer", width=220)
     return layer - 1
 
 
@@ -103,9 +105,9 @@ def token_count(model: str, text: str) -> None:
     note("reading.count", tokens=len(read.labels), added=read.added)
     if read.cut:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
-    if not read.pretrained:
-        st.warning(t("reading.random"))
+    untrained(read)
     models.weights_note(read.missing, read.left_over)
+    layers_note(model, text)
 
 
 def reading_line(model: str, text: str) -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from ui import link
 from ui.compute import head_view
+from ui.show import sharing
 from ui.text import note, t
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def formula_choice(model: str, text: str, layer: int, head: int) -> tuple[str, .
         for name, number in terms.items():
             if name not in without:
                 note(f"formula.{_told(name, own)}", **_numbers(name, number, own))
+        if shared := sharing(own):
+            note(f"formula.group{'' if own.groups > 1 else '_all'}", **shared)
         if offered:
             name = lambda term: t(f"formula.name_{term}")  # noqa: E731
             st.pills(t("formula.without"), offered, key="without", selection_mode="multi", format_func=name)
@@ -92,11 +95,14 @@ def _root(factor: float) -> int | None:
 def _told(name: str, own: "HeadView") -> str:
     if name != "factor":
         return name
-    factor = dict(own.terms)["factor"]
-    if factor == 1:
-        return "factor_none"
-    return "factor_usual" if _root(factor) == own.size else "factor_other"
+    usual = math.isclose(dict(own.terms)["factor"], 1 / math.sqrt(own.size), rel_tol=1e-6)
+    way = own.source.way
+    if way in ("size", "root") and usual:
+        return "factor_usual" if way == "size" else "factor_root_usual"
+    return f"factor_{'own' if way == 'size' else way}"
 
 
 def _numbers(name: str, number: float, own: "HeadView") -> dict[str, object]:
-    return {"number": f"{number:.4g}", "size": own.size, "usual": f"{1 / math.sqrt(own.size):.4g}"}
+    _, field, value = own.source
+    usual = f"{1 / math.sqrt(own.size):.4g}"
+    return {"number": f"{number:.4g}", "size": own.size, "usual": usual, "field": field, "value": f"{value:.4g}"}

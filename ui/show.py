@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from attention_core.layers import ranges
 from ui import link
 from ui.components import heatmap, row_in_full, token_links
 from ui.text import note, plain, t, words
@@ -80,19 +81,21 @@ def drawn_links(
 def drawn_heat(head: "HeadView", show: str, *, view: str, log: bool = False, param: str | None = "query") -> Drawn:
     """Return what :func:`heat` draws; without ``param`` its pin is no part of the link."""
     show = show if len(head.raw) else "weights"
-    shown = {"weights": head.weights[None], "raw": head.raw, "scaled": head.raw * head.factor}[show][0]
-    inside = shown[head.allowed] if head.allowed.any() else np.zeros(1)
+    sink = show == "weights" and bool(head.sink.any())  # a column of its own, so that each row sums to 1
+    arrays = with_sink(head, _arrays(head)) if sink else _arrays(head)
+    shown = {"weights": arrays["weights"][None], "raw": head.raw, "scaled": head.raw * head.factor}[show][0]
+    inside = shown[arrays["allowed"]] if head.allowed.any() else np.zeros(1)
     meta = _meta(head, view, param) | {
+        "keys": head.keys + ((t("show.sink_key"),) if sink else ()),
+        "sink": sink,
         "show": show,
         "extra": bool(head.step_names),
         "lo": float(inside.min()),
         "hi": float(inside.max()),
         "log": log,
-        "words": words("heatmap")
-        | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")}
-        | _sides(head, ("query", "key")),
+        "words": words("heatmap") | _masks(head) | _sides(head, ("query", "key")),
     }
-    return meta, _arrays(head)
+    return meta, arrays
 
 
 def drawn_row(head: "HeadView", *, view: str) -> Drawn:
@@ -100,8 +103,10 @@ def drawn_row(head: "HeadView", *, view: str) -> Drawn:
     meta = _meta(head, view) | {
         "default": focus(head)[0],
         "steps": [t(f"show.step_{name}") for name in head.step_names],
-        "words": words("row_in_full") | {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")},
+        "words": words("row_in_full") | _masks(head),
     }
+    if not math.isnan(score := dict(head.terms).get("sink", math.nan)):
+        meta["words"]["sink"] = t("show.sink_score", score=f"{score:.4f}")
     arrays = _arrays(head)
     if head.hidden.any():
         arrays["hidden"] = head.hidden
@@ -117,12 +122,33 @@ def shape_line(head: "HeadView") -> None:
     queries, keys = head.weights.shape
     kind = "shapes_only" if head.only else "shapes" if len(head.raw) else "shapes_words"
     note(f"show.{kind}", queries=queries, keys=keys, size=head.size, factor=factor_text(head))
-    if head.place is not None:
-        note("show.place", place=head.place + 1)
-    if head.groups < head.heads:
-        note("show.group", group=head.group + 1, groups=head.groups)
+    if shared := sharing(head):
+        note("show.group", **shared)
     if head.hidden.any():
         note("show.hidden", share=f"{head.hidden.mean():.0%}")
+    sink_line(head)
+
+
+def sink_line(view: "HeadView", whose: str = "sink") -> None:
+    """Say how much weight goes to the head's sink, where it has one; or to the "sinks" that a map adds up."""
+    if view.sink.any():
+        note(f"show.{whose}", share=f"{view.sink.mean():.0%}")
+
+
+def sharing(head: "HeadView") -> dict[str, object]:
+    """Return which query heads, from 1, read the same key-value head; nothing where each has its own."""
+    if head.groups >= head.heads:
+        return {}
+    share = head.heads // head.groups
+    heads = ranges(range(head.group * share + 1, (head.group + 1) * share + 1))
+    return {"heads": heads, "group": head.group + 1, "groups": head.groups, "count": head.heads}
+
+
+def with_sink(head: "HeadView", arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return a head's arrays with one more column, the sink's: it has a weight, and no score."""
+    blank = np.full((len(head.queries), 1), np.nan, dtype=np.float32)
+    columns = {"weights": head.sink[:, None], "allowed": np.ones_like(blank, dtype=bool)}
+    return {name: np.concatenate([array, columns.get(name, blank)], axis=1) for name, array in arrays.items()}
 
 
 def focus(head: "HeadView") -> tuple[int, int]:
@@ -161,6 +187,12 @@ def factor_text(head: "HeadView") -> str:
     if head.size and math.isclose(head.factor, 1 / math.sqrt(head.size), rel_tol=1e-6):
         return f"1/√{head.size} = {head.factor:.4g}"
     return f"{head.factor:.4g}"
+
+
+def _masks(head: "HeadView") -> dict[str, str]:
+    """Return what is said of a key that is not allowed: it comes later, is out of the window, or is masked."""
+    far = {"too_far": t("show.too_far")} if head.causal and "window" in dict(head.terms) else {}
+    return {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")} | far
 
 
 def _left_out(head: "HeadView") -> int:

@@ -18,7 +18,7 @@ from ui.formula import named
 from ui.inputs import whole as all_of
 from ui.inputs import written_out
 from ui.lesson import theme
-from ui.show import drawn_heat, drawn_links, drawn_row, focus
+from ui.show import drawn_heat, drawn_links, drawn_row, focus, with_sink
 from ui.text import language, note, t, words
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def take_map(view: "HeadView", name: str, file: str, scores: np.ndarray | None =
             picture_files({"pictures": [picture], "words": words("picture_files")}, key=f"pictures-{file}")
         with right:
             table, number = replace(view, weights=drawn, raw=view.raw[:0]), "share" if scores is None else "difference"
+            table = table if scores is None else replace(table, sink=np.zeros_like(view.sink))
             _button("csv", file, "text/csv", f"{file}.csv", lambda: _csv(table, number), "csv_map_help")
 
 
@@ -141,7 +142,10 @@ def _map(scores: np.ndarray, view: "HeadView", show: str, title: str, *, log: bo
     from figures.pictures import heatmap_svg
 
     style = {"show": show, "theme": theme(), "title": title, "log": log}
-    return heatmap_svg(scores, view.queries, view.keys, allowed=view.allowed, **style)
+    keys, drawn = view.keys, {"weights": scores, "allowed": view.allowed}
+    if show == "weights" and view.sink.any():
+        keys, drawn = (*keys, t("show.sink_key")), with_sink(view, drawn)
+    return heatmap_svg(drawn["weights"], view.queries, keys, allowed=drawn["allowed"], **style)
 
 
 def _lines(view: "HeadView", title: str) -> str:

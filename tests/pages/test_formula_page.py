@@ -85,7 +85,10 @@ def test_a_model_of_one_s_own_with_more_terms(open_page, tmp_path, monkeypatch):
     assert r"\sqrt{256}" in shown(page)
     assert r"50 \tanh" in shown(page)
     assert r"j \le i, j > i - 3" in shown(page)
-    assert "Factor 0.0625: this model's own. 1/√dₖ would be 1/√8" in said(page)
+    assert "Factor 0.0625 = 1/√256: “query_pre_attn_scalar” is 256 in the model's configuration." in said(page)
+    assert "1/√dₖ would be 1/√8" in said(page)
+    assert "Heads 1, 2 of this layer read key-value head 1 of 2" in said(page)
+    assert "Local layers (window 3): 1" in said(page)
     assert "Window 3" in said(page)
     before = arrays(page, HEAT.format("tiny-gemma"))["weights"]
     assert (before[-1] > 0).sum() == 3

@@ -10,10 +10,12 @@ from attention_core import compute
 from attention_core.inputs import Input
 from ui import link
 from ui.components.head_wall import Wall, head_wall, wall_of
-from ui.compute import LIMIT, door, reading
+from ui.compute import LIMIT, door, head_view, reading
 from ui.controls import BEST_HEAD, FIRST_HEAD
 from ui.inputs import params
+from ui.layers import layer_line
 from ui.lesson import Table
+from ui.show import sink_line
 from ui.text import language, note, plain, say, t, words
 
 if TYPE_CHECKING:
@@ -166,6 +168,10 @@ def about(model: str, text: str | Input, seen: Seen, layer: int, head: int) -> N
         evidence=f"{evidence:.2f}",
         even="–" if even is None else f"{even:.2f}",
     )
+    layer_line(model, text, layer)
+    if (view := head_view(model, text, layer, head, "token", "shown")).sink.any():
+        sink_line(view)
+        note("all_heads.sink")
     st.page_link(
         "pages/sentence.py",
         label=t("all_heads.open"),

@@ -19,8 +19,9 @@ from ui.compute import LIMIT, door, head_thumbnails, head_view, reading
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
 from ui.inputs import encoder_note
+from ui.layers import layer_line, layers_note, untrained
 from ui.models import picker
-from ui.show import drawn_heat, drawn_links
+from ui.show import drawn_heat, drawn_links, sink_line
 from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
 
@@ -122,6 +123,7 @@ def pictures(columns: Sequence, panes: Sequence[Pane], views: "Sequence[HeadView
             param = "query" if head.weights.shape == views[0].weights.shape else None
             token_links(*drawn_links({pane.head: head}, view=_shared(head), param=param), key=f"links-{pane.letter}")
             heatmap(*drawn_heat(head, show, view=_shared(head), log=log, param=param), key=f"heat-{pane.letter}")
+            sink_line(head)
     if show != "weights":
         reasons = [("show.weights_only", head.only) if head.only else ("show.words_have_weights", "") for head in views]
         for key, reason in dict.fromkeys(r for r, head in zip(reasons, views, strict=True) if not len(head.raw)):
@@ -248,15 +250,19 @@ def _pane(letter: str, first: Pane | None) -> Pane:
     usual_layer, usual_head = _usual_head(letter, text, model, read.heads, first)
     layer = link.restore(key("layer"), usual_layer, link.whole(1, read.layers))
     with layer_at:
-        st.slider(t("controls.layer"), 1, read.layers, key=key("layer"))
+        if read.layers > 1:
+            st.slider(t("controls.layer"), 1, read.layers, key=key("layer"))
     head = link.restore(key("head"), usual_head, link.whole(1, read.heads))
-    meta = {"chosen": head - 1, "names": [str(n) for n in range(1, read.heads + 1)], "words": words("head_strip")}
+    groups = head_view(model, text, layer - 1, head - 1, "token", "shown").groups
+    names = [str(n) for n in range(1, read.heads + 1)]
+    meta = {"chosen": head - 1, "names": names, "groups": groups, "words": words("head_strip")}
     tiles = {"tiles": head_thumbnails(model, text, layer - 1)}
     head_strip(meta, tiles, key=f"heads_{letter}", on_pick=partial(_pick_head, letter))
     if read.cut:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
-    if not read.pretrained:
-        st.warning(t("reading.random"))
+    untrained(read)
+    layers_note(model, text)
+    layer_line(model, text, layer - 1)
     encoder_note(model)
     return Pane(letter, text, model, layer - 1, head - 1, *changed)
 

@@ -16,6 +16,7 @@ from ui import controls, link
 from ui.components.head_ranking import head_ranking
 from ui.compute import LIMIT, door, head_view, reading
 from ui.explorer.upload import uploader
+from ui.layers import untrained
 from ui.lesson import Table
 from ui.lessons import many_heads as many
 from ui.show import PRONOUNS, links
@@ -159,8 +160,7 @@ def _one(model: str) -> Shown | None:
     read = reading(model, text)
     if read.cut:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
-    if not read.pretrained:
-        st.warning(t("reading.random"))
+    untrained(read)
     seen = _words(model, text)
     if not seen.labels:
         st.info(t("errors.NoTokens"))
@@ -313,6 +313,7 @@ def _lines(model: str) -> Shown | None:
         note("find_head.no_lines")
         return None
     read = reading(model, controls.EXAMPLE)  # a model that is not ready yet is made ready, or says why it can't
+    untrained(read)
     total, used, left = None, [], Counter()
     for n, line in _patiently(lines):
         looks = _line(model, line, *marks)
@@ -453,6 +454,7 @@ def _file(model: str) -> Shown | None:
     _pick_line(found.lines)
     marks = _marks_choice()
     read = reading(model, controls.EXAMPLE)
+    untrained(read)
     run = state.get(RUN)
     if run is None or run.asked != (name, model, marks):
         run = state[RUN] = Run((name, model, marks), found.lines, marks)
@@ -575,6 +577,7 @@ def _pairs(model: str) -> Shown | None:
     _segments("find_asked", ASKED, on_change=_afresh, help=t("find_head.find_asked_help"))
     pairs = minimal_pairs()
     read = reading(model, pairs[0].texts[0])
+    untrained(read)
     weights = _pair_weights(model, asked)
     found = _switches(model, asked)
     back = _words(model, pairs[0].texts[0]).back

@@ -8,7 +8,7 @@ from attention_core import compute
 from attention_core.inputs import Input
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
-from ui.show import heat
+from ui.show import heat, sink_line
 from ui.take_away import take_map
 from ui.text import note, say, t
 
@@ -72,6 +72,7 @@ def one_map(model: str, text: str | Input, layer: int, head: int) -> None:
             note(f"one_map.{way}")
             name = t(f"one_map.{way}_bar")
             heat(found, "weights", view=view, key=f"{view}-all", log=first == "log", name=name)
+            sink_line(found, "sinks")
             if found.hidden.any():
                 note("show.hidden", share=f"{found.hidden.mean():.0%}")
     if found is not None:

@@ -12,6 +12,7 @@ from ui import link
 from ui.components.head_concat import head_concat
 from ui.components.relation_table import relation_table
 from ui.compute import LIMIT, door, head_view, reading
+from ui.layers import untrained
 from ui.lesson import Table
 from ui.show import PRONOUNS, links
 from ui.text import language, note, plain, say, t, words
@@ -200,7 +201,7 @@ def facts(heads: int, size: int) -> None:
 
 def findings(model: str) -> dict[str, Found]:
     """Find the best head for every relation: in pieces, once for everyone, with a bar where one has to wait."""
-    reading(model, sentences("first")[0].text)  # a model that is not ready yet is made ready, or says why it can't
+    untrained(reading(model, sentences("first")[0].text))  # a model that is not ready is made ready, or says why not
     if model not in _known():
         bar = st.progress(0.0)
         everything = sentences("first")

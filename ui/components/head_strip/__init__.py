@@ -16,7 +16,7 @@ def head_strip(
     """Show H small maps as a radio group.
 
     Args:
-        meta: `chosen` (head from 0), `names` (H labels), `words` (`alt`, `group` with {group} in it);
+        meta: `chosen` (head from 0), `names` (H labels), `words` (`alt`, `group` with {heads} and {group} in it);
             `groups` (how many key-value heads they share; H, one each, without it).
         arrays: `tiles` uint8 (H, h, w): 0 is the page's background, 255 the accent.
         key: Streamlit's key of this element; in `on_pick`, `st.session_state[key].picked` is the head.

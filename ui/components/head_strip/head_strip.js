@@ -19,7 +19,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
       Object.assign(canvas, { width: w, height: h });
       canvas.style.imageRendering = Math.max(w, h) <= 56 ? "pixelated" : "auto";
       canvas.getContext("2d").putImageData(image, 0, 0);
-      const shared = groups < H ? `${names[i]} · ${words.group.replace("{group}", Math.floor(i * groups / H) + 1)}` : names[i];
+      const group = Math.floor(i * groups / H), [from, to] = [group, group + 1].map(n => n * H / groups);
+      const told = () => words.group.replace("{heads}", `${names[from]}–${names[to - 1]}`).replace("{group}", group + 1);
+      const shared = groups < H ? `${names[i]} · ${told()}` : names[i];
       name.replaceChildren(label(names[i])); head.title = shared; head.ariaLabel = shared;
       head.classList.toggle("shares", groups < H);         // a line under the heads that read one key-value head
       head.classList.toggle("last", groups < H && (i + 1) * groups % H === 0);

@@ -18,7 +18,8 @@ def heatmap(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: str)
             raw times factor; None where there is none) and `factor_text` ("1/√32 = 0.177"); `extra` (true where `final`
             differs from the scaled score); `queries`, `keys`; `lo`, `hi` (true range of what is shown; for weights the
             bar runs from 0 to `hi`, or to 1 without it); `log` (weights in logarithmic colours); `words` (`query`,
-            `key`, `raw`, `factor`, `scaled`, `final`, `weights`, `not_allowed`, `alt`).
+            `key`, `raw`, `factor`, `scaled`, `final`, `weights`, `not_allowed`, `alt`; optional `too_far`: of keys
+            before the query that are not allowed); optional `sink` (true where the last key is the head's sink).
         arrays: `weights` float (Q, K), 0 to 1; optional `raw` and `final` float (Q, K): the scores as they come from
             the dot product and as they enter the softmax; optional `allowed` bool (Q, K), True means may look.
         key: Streamlit's key of this element.

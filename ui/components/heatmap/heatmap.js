@@ -113,7 +113,8 @@ export default function ({ data, parentElement }) {
       }
       if (final && (meta.extra || !multiplied) && !blocked(i)) add("final", words.final, digits(final[i], 4));
     }
-    if (blocked(i)) add("closed", words.not_allowed, "");
+    const far = words.too_far && c + Q - (K - (meta.sink ? 1 : 0)) <= r;       // before the query: outside the window
+    if (blocked(i)) add("closed", far ? words.too_far : words.not_allowed, "");
     else add("weights", words.weights, digits(weights[i], 4));
     tip.replaceChildren(el("div", "pair", label(queries[r]), " \u2192 ", label(keys[c])), ...lines);
     if (tip.hidden) { tip.hidden = false; tip.showPopover?.(); }

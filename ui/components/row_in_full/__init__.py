@@ -17,7 +17,7 @@ def row_in_full(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: 
         meta: `view`, `param`, `pinned`, `queries`, `keys`, `factor`, `factor_text` as in `heatmap`; `default` (query
             shown before anything was pinned); `steps` (names of the extra steps between scaling and softmax); `words`
             (`title` with "{query}" in it, `pick`, `key`, `raw`, `factor`, `scaled`, `weights`, `sum`, `hidden`, `sink`,
-            `more`, `alt`, `not_allowed`, `softmax`).
+            `more`, `alt`, `not_allowed`, `softmax`; optional `too_far`: of keys before the query that are not allowed).
         arrays: `weights`, `raw`, `final`, `allowed` (Q, K) as in `heatmap`; optional `hidden` float (Q,): the weight on
             hidden tokens; optional `sink` float (Q,); optional `steps` float (S, Q, K): the scores after each step.
             Invariant: weights of a row + hidden + sink = 1, or 0 where nothing is allowed.

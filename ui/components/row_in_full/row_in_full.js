@@ -58,6 +58,8 @@ export default function ({ data, parentElement }) {
   box.scrollTop = stay;
 
   let row = 30, order = [], query = null, narrow = false;
+  // A key that comes before the query and is closed all the same lies outside the window; a first token may be left out.
+  const reason = k => words.too_far && k + Q - K <= query ? words.too_far : words.not_allowed ?? "";
   const chosen = () => gaze.pin(view) ?? gaze.hover(view)?.query ?? null;
   function show() {
     const next = chosen() ?? gaze.last(view) ?? Math.max(0, Math.min(Q - 1, meta.default ?? 0));
@@ -97,8 +99,8 @@ export default function ({ data, parentElement }) {
       if (line.k !== k) { line.k = k; line.word.replaceChildren(label(keys[k])); line.word.title = keys[k]; }
       columns.forEach((column, c) => { line.cells[c].textContent = column.text(i); });
       fill(line.share, closed ? 0 : weights[i]);
-      if (closed) line.share.number.textContent = narrow ? "\u2013" : `\u2013 ${words.not_allowed ?? ""}`;
-      line.share.number.title = closed ? words.not_allowed ?? "" : "";
+      if (closed) line.share.number.textContent = narrow ? "\u2013" : `\u2013 ${reason(k)}`;
+      line.share.number.title = closed ? reason(k) : "";
     });
   }
   const state = () => {
