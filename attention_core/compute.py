@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from attention_core.errors import ModelHidden, NoTokens
+from attention_core.errors import ModelHidden, NoTokens, whole_sentence
 from attention_core.settings import positive
 
 if TYPE_CHECKING:
@@ -236,8 +236,9 @@ def _capture(model: str, text: str) -> "tuple[Capture, float]":
         except NoTokens:
             raise
         except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # any model may be brought along
-            reason = str(error).partition("\n")[0]
-            raise ModelHidden(loaded.title, reason, "choose another model, or capture it from Python") from error
+            raise ModelHidden(
+                loaded.title, whole_sentence(error), "choose another model, or capture it from Python"
+            ) from error
         _captures[key] = seen, time.perf_counter() - start
     _captures.move_to_end(key)
     bound = positive("GAZE_CACHE_MB", 512) * 2**20

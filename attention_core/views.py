@@ -51,6 +51,9 @@ class HeadView:
             of ``formula.TERMS`` that it has. The changes of a learner are not in it.
         place: The layer's number in the model, from 0, where it is another one: layers without attention come before.
         only: Why there are weights and no scores; empty where there are scores.
+        query_places: Where each query stands among all tokens or words of the text, from 0, hidden ones counted; a
+            text where two places stand beside each other.
+        key_places: The same for the keys.
     """
 
     queries: tuple[str, ...]
@@ -75,6 +78,8 @@ class HeadView:
     terms: tuple[tuple[str, float], ...] = ()
     place: int | None = None
     only: str = ""
+    query_places: tuple[int | str, ...] = ()
+    key_places: tuple[int | str, ...] = ()
 
 
 def view_head(
@@ -218,6 +223,8 @@ def _shown(
     shown = {
         "queries": labels[0],
         "keys": labels[1],
+        "query_places": tuple(rows.nonzero()[:, 0].tolist()),
+        "key_places": tuple(columns.nonzero()[:, 0].tolist()),
         "special_queries": tuple(flags[0][rows].tolist()),
         "special_keys": tuple(flags[1][columns].tolist()),
         "pieces": tuple(pieces),

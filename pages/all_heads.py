@@ -18,13 +18,13 @@ text = controls.sentence_box()
 with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
     model = controls.model_choice()
     seen = explorer.all_heads(model, text)
-    order = explorer.order_choice()
+    order = explorer.order_choice(seen)
     shown = explorer.shown_choice(seen, order)
 controls.token_count(model, text)
 
 left, right = st.columns([3, 2], gap="large")
 with left:
-    layer, head = explorer.wall(model, seen, shown)
+    layer, head = explorer.wall(model, text, seen, shown)
     explorer.definitions()
 view = head_view(model, text, layer, head, "token", "shown")
 with right:

@@ -44,16 +44,30 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
                 st.code(error.repair, language=None)
             st.stop()
 
+    ask.raising = shared  # the same for those who can go on without it
     return ask
 
 
 def reading(model: str, text: str) -> "Reading":
     """Read a text with a model: its tokens, the model's shape, the time it took."""
+    return _waited_for(_reading, model, text)
+
+
+def readable(model: str, text: str) -> bool:
+    """Return whether a model can be opened and read a text, for controls that must be there even if it can't."""
+    try:
+        _waited_for(_reading.raising, model, text)
+    except (ModelError, NoTokens):
+        return False
+    return True
+
+
+def _waited_for(ask: Callable[[str, str], R], model: str, text: str) -> R:
     if not compute.loaded(model):
         with st.spinner(t("errors.loading", model=plain(offered().get(model, model)))):
             _prepared(model)
-            return _reading(model, text)
-    return _reading(model, text)
+            return ask(model, text)
+    return ask(model, text)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

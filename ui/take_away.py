@@ -15,7 +15,7 @@ from ui.components.standalone import Part, standalone
 from ui.compute import LIMIT, head_view
 from ui.formula import named
 from ui.lesson import theme
-from ui.show import drawn_heat, drawn_links, drawn_row, focus
+from ui.show import drawn_heat, drawn_links, drawn_row, focus, level
 from ui.text import language, note, t, words
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def take_away(
     if not place.open:
         return
     show = show if len(view.raw) else "weights"
-    file = _file_name(model, layer, head) + ("-words" if unit == "word" else "")
+    stem = _file_name(model, layer, head, changes, pane)
+    file = stem + ("-words" if unit == "word" else "")
     name = _title(model, short, changes)
     whole = head_view(model, text, layer, head, unit, "shown", True, *changes)  # whatever is hidden on the page
     query, key = pair or focus(whole)
@@ -76,8 +77,7 @@ def take_away(
             picture_files({"pictures": pictures, "words": words("picture_files")}, key=f"pictures{pane}")
         with right:
             _button("csv", pane, "text/csv", f"{file}.csv", lambda: _csv(view), about)
-            npz = f"{_file_name(model, layer, head)}.npz"
-            _button("npz", pane, "application/octet-stream", npz, lambda: _npz(*asked, *changes))
+            _button("npz", pane, "application/octet-stream", f"{stem}.npz", lambda: _npz(*asked, *changes))
             _button("html", pane, "text/html", f"{file}.html", lambda: standalone(**page).encode())
         note("take_away.python")
         st.code(compute.run(compute.lines, *asked, query, key, *changes, unit), language="python")
@@ -142,7 +142,7 @@ def _map(scores: np.ndarray, view: "HeadView", show: str, title: str, *, log: bo
 def _lines(view: "HeadView", title: str) -> str:
     from figures.pictures import links_svg
 
-    return links_svg(view.weights, view.queries, view.keys, theme=theme(), title=title)
+    return links_svg(view.weights, view.queries, view.keys, down=level(view), theme=theme(), title=title)
 
 
 def _parts(views: "dict[int, HeadView]", show: str, log: bool, pinned: int | None) -> list[Part]:
@@ -154,5 +154,11 @@ def _parts(views: "dict[int, HeadView]", show: str, log: bool, pinned: int | Non
     ]
 
 
-def _file_name(model: str, layer: int, head: int) -> str:
-    return f"gaze-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}-layer-{layer + 1}-head-{head + 1}"
+def _file_name(
+    model: str, layer: int, head: int, changes: tuple[tuple[str, ...], float] = ((), 1.0), pane: str = ""
+) -> str:
+    without, temperature = changes
+    parts = ["gaze", model, "layer", layer + 1, "head", head + 1, *(["pane", pane] if pane else [])]
+    parts += ["without", *without] if without else []
+    parts += ["temperature", f"{temperature:g}"] if temperature != 1 else []
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join(map(str, parts)))

@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from attention_core import interface
-from attention_core.errors import FolderBroken, ModelDamaged, ModelUnknown
+from attention_core.errors import FolderBroken, ModelDamaged, ModelUnknown, whole_sentence
 from attention_core.models.embedded import EMBEDDED, converted_folder, published_file
 
 transformers_logging.disable_progress_bar()
@@ -147,5 +147,4 @@ def _load(
 
 
 def _reason(error: Exception) -> str:
-    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
-    return first.rstrip(".: ")
+    return whole_sentence(error)
