@@ -201,7 +201,7 @@ def between(
 
 
 def tables(panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int, int]) -> dict[str, Table]:
-    """Return the distance of every row between two panes, and every head's place on the map and distance to pane A's."""
+    """Return the distance of every row of two panes, and every head's place on the map and distance to pane A's."""
     (one, other), (first, second) = ([all_of_them[n] for n in pair] for all_of_them in (panes, views))
     queries, distances = _apart(first, second)
     sides = [
