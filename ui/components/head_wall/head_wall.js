@@ -85,7 +85,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     });
     const anchors = { left: "start", center: "middle", right: "end" };
     parts.push(...names(kept.scale).map(([text, x, y, size, align]) => drawing("text", { x, y: y + 0.36 * size, "font-size": size, "text-anchor": anchors[align], fill: faint }, String(text))));
-    const up = 28, wide = Math.max(plan.wide, widest([meta.heading], 14, root) + 8);   // each part by itself: a PNG draws text apart
+    const up = 28, wide = Math.max(plan.wide, widest([meta.heading], 14.5, root) + 8);   // each part by itself: a PNG draws text apart
     parts.forEach(part => part.setAttribute("y", up + Number(part.getAttribute("y"))));
     parts.push(drawing("text", { x: 2, y: 18, "font-size": 14, "font-weight": 600, fill: css(look.text) }, meta.heading));
     return sheet(root, wide, plan.tall + up, parts, legend);
