@@ -264,20 +264,19 @@ def test_two_panes_on_one_head_save_two_files(open_page):
     assert files == [f"{stem}-A-map", f"{stem}-B-temperature-0.5-map"]
 
 
-def test_the_table_of_a_difference_has_the_positions_of_both(open_page):
-    from ui.explorer.compare import Pane, _apart, view
+def test_the_table_of_a_difference_has_the_positions_of_both(open_page, monkeypatch):
+    from attention_core.export import head_csv
+    from ui.explorer import compare
 
-    asked = ("word", "renormalised", "shown")
-    panes = [Pane("a", EXAMPLE, model, 0, 0, True, 1.0, True) for model in ("minilm", "smollm2")]
-    first, second = (view(pane, *asked) for pane in panes)
-    assert (first.key_places[0], second.key_places[0]) == (1, 0)
-    assert len(_apart(first, second)[0]) == 8
-    page = open_page(
-        PAGE, lang="en", text=EXAMPLE, text_b=EXAMPLE, model_b="smollm2", unit="word", special="renormalised"
-    )
-    page.session_state["take_gaze-difference"] = True
-    page.run()
-    assert not page.exception
+    given = []
+    monkeypatch.setattr(compare, "take_map", lambda both, *more: given.append(both))
+    asked = {"text": EXAMPLE, "text_b": EXAMPLE, "model_b": "smollm2", "unit": "word", "special": "renormalised"}
+    assert not open_page(PAGE, lang="en", **asked).exception
+    rows = [line.split(",") for line in head_csv(given[-1]).splitlines()[1:]]
+    assert rows[0][:4] == ["1 ∣ 0", "I", "1 ∣ 0", "I"]  # MiniLM has [CLS] before it, SmolLM2 nothing
+    given.clear()
+    assert not open_page(PAGE, lang="en", text=EXAMPLE, text_b=EXAMPLE).exception
+    assert head_csv(given[-1]).splitlines()[1].startswith("0,[CLS],0,[CLS]")
 
 
 def test_a_long_text_in_a_pane_travels_packed(open_page):
