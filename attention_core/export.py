@@ -13,7 +13,7 @@ from attention_core.inputs import Input, as_input
 from attention_core.views import HeadView
 from attention_core.weights_only import LayerWeights
 
-PAIR, SCORES = ("query_position", "query", "key_position", "key", "allowed"), ("raw_score", "scaled_score")
+SCORES = ("raw_score", "scaled_score")
 
 
 def literal(text: str) -> str:
@@ -22,7 +22,9 @@ def literal(text: str) -> str:
 
 
 def head_csv(view: HeadView, number: str = "weight") -> str:
-    """Return one head as a table, a line for each query and key; positions count from 0.
+    """Return one head as a table, a line for each query and key.
+
+    Positions are those in the text, from 0 and special tokens counted, whatever is hidden: tokens, or words.
 
     Of a head with a sink, the last lines say what of each row goes there: "sink" stands in place of a position.
 
@@ -32,15 +34,19 @@ def head_csv(view: HeadView, number: str = "weight") -> str:
     """
     out = io.StringIO()
     write = csv.writer(out)
-    write.writerow([*PAIR, *(SCORES if len(view.raw) else ()), number])
+    place = "position" if view.pieces else "word_position"
+    pair = (f"query_{place}", "query", f"key_{place}", "key", "allowed")
+    write.writerow([*pair, *(SCORES if len(view.raw) else ()), number])
     queries, keys = ([literal(_written(label)) for label in side] for side in (view.queries, view.keys))
     for q, k in product(range(len(queries)), range(len(keys))):
         raw = view.raw[0, q, k] if len(view.raw) else None
         scores = () if raw is None else (_number(raw), _number(raw * np.float32(view.factor)))
         allowed = "yes" if view.allowed[q, k] else "no"
-        write.writerow([q, queries[q], k, keys[k], allowed, *scores, _number(view.weights[q, k])])
+        places = (view.query_places[q], queries[q], view.key_places[k], keys[k])
+        write.writerow([*places, allowed, *scores, _number(view.weights[q, k])])
     for q in range(len(queries)) if view.sink.any() else ():
-        write.writerow([q, queries[q], "sink", "", "yes", *(("", "") if len(view.raw) else ()), _number(view.sink[q])])
+        blank = ("", "") if len(view.raw) else ()
+        write.writerow([view.query_places[q], queries[q], "sink", "", "yes", *blank, _number(view.sink[q])])
     return out.getvalue()
 
 

@@ -356,8 +356,9 @@ def line_looks(model: str, text: str, limit: int, marks: Marks, *, keep: bool = 
         keep: Whether the capture is kept for others; not for the thousands of a file.
 
     Returns:
-        The sums; or "missing" (a word is not in the sentence), "later" (the model can't look from this query to a key
-        that is still to come) or "unread" (the tokeniser leaves nothing).
+        The sums; or "missing" (a word is not in the sentence), "beyond" (it stands after the tokens that fit),
+        "later" (the model can't look from this query to a key that is still to come) or "unread" (the tokeniser leaves
+        nothing).
     """
     if marks.what == "words":
         labels = typed_words(text)
@@ -369,8 +370,18 @@ def line_looks(model: str, text: str, limit: int, marks: Marks, *, keep: bool = 
     except ValueError:  # NoTokens is one
         return "unread"
     if isinstance(pairs, str):
-        return pairs
+        cut = pairs == "missing" and marks.what == "words" and line_cut(model, text, limit)
+        return "beyond" if cut else pairs
     return _all_layers(seen, pairs, SHUFFLES)
+
+
+def line_cut(model: str, text: str, limit: int) -> bool:
+    """Return whether the end of a sentence is left out, since it has more tokens than fit."""
+
+    def job() -> bool:
+        return compute._fit(model, text, min(limit, compute._model(model).limit or limit))[2] > 0
+
+    return compute.run(job)
 
 
 def line_pairs(seen: Capture, marks: Marks) -> list[tuple[int, int]] | str:

@@ -58,6 +58,9 @@ class HeadView:
         kind: Which attention it is, as in a capture: in "cross" queries and keys are tokens of two texts.
         between: Which part of a pair is shown, as in ``inputs.Input``; the rest of each row is ``hidden``.
         key_pieces: The tokeniser's own names of the keys; empty in words.
+        query_places: Where each query stands among all tokens or words of the text, from 0, hidden ones counted; a
+            text where two places stand beside each other.
+        key_places: The same for the keys.
     """
 
     queries: tuple[str, ...]
@@ -86,6 +89,8 @@ class HeadView:
     kind: str = ""
     between: str = ""
     key_pieces: tuple[str, ...] = ()
+    query_places: tuple[int | str, ...] = ()
+    key_places: tuple[int | str, ...] = ()
 
     @property
     def square(self) -> bool:
@@ -264,6 +269,8 @@ def _shown(
     shown = {
         "queries": labels[0],
         "keys": labels[1],
+        "query_places": tuple(rows.nonzero()[:, 0].tolist()),
+        "key_places": tuple(columns.nonzero()[:, 0].tolist()),
         "special_queries": tuple(flags[0][rows].tolist()),
         "special_keys": tuple(flags[1][columns].tolist()),
         "pieces": pieces[0],

@@ -3,7 +3,11 @@
 from typing import Literal, NamedTuple
 
 Theme = Literal["light", "dark"]
-FONT = "Pretendard Variable, sans-serif"
+# The names after the first are fonts of Windows, macOS and Linux that have Korean letters: a file embeds no font.
+FONT = (
+    "Pretendard Variable, Pretendard, system-ui, Apple SD Gothic Neo, Malgun Gothic, Noto Sans KR, Noto Sans CJK KR, "
+    "NanumGothic, sans-serif"
+)
 
 
 class Palette(NamedTuple):

@@ -95,6 +95,7 @@ def links_svg(
     keys: Sequence[str],
     *,
     pinned: int | None = None,
+    down: int = 0,
     theme: Theme = "light",
     title: str = "",
 ) -> str:
@@ -105,6 +106,7 @@ def links_svg(
         queries: The labels on the left.
         keys: The labels on the right.
         pinned: Only this query's lines, with their numbers; None draws all.
+        down: How many rows lower the keys begin, so that a word stands level with itself.
         theme: "light" or "dark".
         title: Written above.
 
@@ -118,13 +120,15 @@ def links_svg(
     palette = PALETTES[theme]
     left, right, gap, up = _widest(queries) + 20, _widest(keys) + 70, 280.0, 44.0 if title else 16.0
     parts = [_text(16.0, 26.0, title, palette, size=LETTER + 3)] if title else []
-    middle = [up + (n + 0.5) * LINE for n in range(max(weights.shape))]
+    middle = [up + (n + 0.5) * LINE for n in range(max(len(queries), len(keys) + down))]
     accent, start, end = palette.weights[-1], left + 6, left + gap - 6
     for q, k in sorted(np.argwhere(weights >= LEAST).tolist(), key=lambda at: weights[at[0], at[1]]):
         if pinned not in (None, q):
             continue
         weight, bend = float(weights[q, k]), gap / 2
-        curve = f"M{start},{middle[q]} C{start + bend},{middle[q]} {end - bend},{middle[k]} {end},{middle[k]}"
+        curve = (
+            f"M{start},{middle[q]} C{start + bend},{middle[q]} {end - bend},{middle[k + down]} {end},{middle[k + down]}"
+        )
         strength = f'stroke-width="{0.6 + 5 * weight:.2f}" stroke-opacity="{0.1 + 0.9 * weight:.3f}"'
         parts.append(f'<path d="{curve}" fill="none" stroke="{accent}" {strength}/>')
     for q, name in enumerate(queries):
@@ -133,12 +137,12 @@ def links_svg(
     for k, name in enumerate(keys):
         weight = None if pinned is None else float(weights[pinned, k])
         faint = weight is not None and weight < LEAST
-        parts.append(_text(left + gap, middle[k] + 5, name, palette, opacity=0.45 if faint else 1.0))
+        parts.append(_text(left + gap, middle[k + down] + 5, name, palette, opacity=0.45 if faint else 1.0))
         if weight is not None and not faint:
             parts.append(
-                _text(left + gap + right - 8, middle[k] + 5, f"{weight:.2f}", palette, anchor="end", fill=accent)
+                _text(left + gap + right - 8, middle[k + down] + 5, f"{weight:.2f}", palette, anchor="end", fill=accent)
             )
-    return _svg(left + gap + right + 16, up + LINE * max(weights.shape) + 16, parts, palette)
+    return _svg(left + gap + right + 16, up + LINE * len(middle) + 16, parts, palette)
 
 
 def _svg(width: float, height: float, parts: Iterable[str], palette: Palette) -> str:

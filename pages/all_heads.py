@@ -19,14 +19,14 @@ with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
     model = controls.model_choice()
     text = inputs.reading_choice(model, text)
     seen = explorer.all_heads(model, text)
-    order = explorer.order_choice()
+    order = explorer.order_choice(seen)
     shown = explorer.shown_choice(seen, order)
 controls.token_count(model, text)
 inputs.reading_notes(model, text)
 
 left, right = st.columns([3, 2], gap="large")
 with left:
-    layer, head = explorer.wall(model, seen, shown)
+    layer, head = explorer.wall(model, text, seen, shown)
     explorer.definitions()
 view = head_view(model, text, layer, head, "token", "shown")
 with right:

@@ -5,6 +5,7 @@ import streamlit as st
 from ui import link
 from ui.explorer import compare
 from ui.frame import frame
+from ui.lesson import numbers
 from ui.text import heading, say
 
 frame("pages/compare.py")
@@ -20,7 +21,8 @@ compare.pictures(columns, panes, views, show, log=first == "log")
 
 st.divider()
 heading("compare.between")
-compare.between(panes, views, compare.pair_choice(count))
+pair = compare.pair_choice(count)
+compare.between(panes, views, pair, (unit, special, first))
 
 st.divider()
 heading("compare.map")
@@ -28,4 +30,5 @@ say("compare.map_intro")
 colour = compare.colour_choice()
 compare.all_heads(panes, colour)
 compare.give_away(panes, views, unit, show, log=first == "log")
+numbers(lambda: compare.tables(panes, views, pair), file="gaze-compare")
 link.publish()

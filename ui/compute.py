@@ -42,6 +42,7 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
             failed(error)
             link.stop()
 
+    ask.raising = shared  # the same for those who can go on without it
     return ask
 
 
@@ -64,6 +65,15 @@ def ready(model: str) -> None:
 def reading(model: str, text: str | Input) -> "Reading":
     """Read a text with a model: its tokens, the model's shape, the time it took."""
     return _ready(model, lambda: _reading(model, text))
+
+
+def readable(model: str, text: str | Input) -> bool:
+    """Return whether a model can be opened and read a text, for controls that must be there even if it can't."""
+    try:
+        _ready(model, lambda: _reading.raising(model, text))
+    except (ModelError, NoTokens):
+        return False
+    return True
 
 
 def ways(model: str) -> "Can":

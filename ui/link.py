@@ -22,7 +22,9 @@ V = TypeVar("V")
 CHOSEN, PUBLISHED, SHOWN, FRESH, PAGE, MOVED = "_chosen", "_published", "_shown", "_fresh", "_page", "_moved"
 NOTES, GONE = "_notes", "_gone"
 LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
-TOO_LONG = 12000
+TOO_LONG = 12000  # of all packed texts together
+PACKED = "packed"  # the parameter of the packed text; of another one, with its key behind it
+PRIVATE = ("_upload", "_find_run", "_find_row")  # what a reader's file leaves behind, forgotten on every other page
 MOST = 2_000_000  # bytes of text that a packed link may unfold to
 IN_BROWSER = ("query",)  # written into the address by components, without the server
 
@@ -35,6 +37,10 @@ def begin(path: str) -> None:
     state = st.session_state
     state[MOVED] = state.get(PAGE) != path
     state[PAGE] = path
+    if state[MOVED]:
+        for key in PRIVATE:
+            state.pop(key, None)
+            state.get(CHOSEN, {}).pop(key, None)
     state[NOTES] = []
     chosen = state.setdefault(CHOSEN, {})
     state[FRESH] = set()
@@ -149,14 +155,17 @@ def publish() -> None:
     """End a run: make the link say what the page shows."""
     state = st.session_state
     want = {key: _id(value) for key, value in state[SHOWN].items() if _id(value) != ""}
-    if len(want.get("text", "").encode()) > LONG:
-        if packed := packed_text(want.pop("text")):
-            want["packed"] = packed
-        else:
+    room = TOO_LONG
+    for key in [key for key, value in want.items() if len(value.encode(errors="replace")) > LONG]:
+        packed = packed_text(want[key], room)
+        if packed is None:
             tell("link.too_long")
-    state[PUBLISHED] = {key: value for key, value in want.items() if key != "packed"} | (
-        {"text": _id(state[SHOWN]["text"])} if "packed" in want else {}
-    )
+            del want[key]
+        else:
+            room -= len(packed)
+            want[_packed(key)] = packed
+    state[PUBLISHED] = {key: value for key, value in want.items() if key in state[SHOWN]}
+    want = {key: value for key, value in want.items() if _packed(key) not in want}
     now = st.query_params.to_dict()
     want |= {key: now[key] for key in IN_BROWSER if re.fullmatch(r"[0-9]{1,5}", now.get(key, ""))}
     if now != want:
@@ -172,10 +181,14 @@ def stop() -> None:
     st.stop()
 
 
-def packed_text(text: str) -> str | None:
-    """Return a long text as it travels in a link; None where it is too long even so."""
+def packed_text(text: str, room: int = TOO_LONG) -> str | None:
+    """Return a long text as it travels in a link; None where even so it has no room."""
     packed = base64.urlsafe_b64encode(zlib.compress(text.encode(errors="replace"), 9)).decode().rstrip("=")
-    return packed if len(packed) <= TOO_LONG else None
+    return packed if len(packed) <= room else None
+
+
+def _packed(key: str) -> str:
+    return PACKED if key == "text" else f"{PACKED}_{key}"
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -231,14 +244,14 @@ def matrix(rows: int, columns: int, largest: float = 1e6) -> Callable[[str], np.
 
 def _link() -> dict[str, str]:
     said = {key: value for key, value in st.query_params.to_dict().items() if key not in IN_BROWSER}
-    packed = said.pop("packed", None)
-    if packed is not None:
+    for name in [name for name in said if name == PACKED or name.startswith(f"{PACKED}_")]:
+        packed, key = said.pop(name), name.removeprefix(PACKED).removeprefix("_") or "text"
         try:
             unpack = zlib.decompressobj()
             text = unpack.decompress(base64.b64decode(packed + "=" * (-len(packed) % 4), b"-_", validate=True), MOST)
             if not unpack.eof:
                 raise ValueError("not whole")
-            said["text"] = text.decode()
+            said[key] = text.decode()
         except (ValueError, zlib.error, binascii.Error):
             tell("link.damaged")
     return said

@@ -1,6 +1,7 @@
 """From a core's HeadView to the components: which numbers, which words."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import streamlit as st
 from attention_core.layers import ranges
 from ui import link
 from ui.components import heatmap, row_in_full, token_links
-from ui.text import note, plain, t, words
+from ui.text import note, plain, shortened, t, words
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
@@ -67,6 +68,7 @@ def drawn_links(
             for n, head in enumerate(views)
         ],
         "least": LEAST,
+        "down": level(first),
         "words": words("token_links") | _sides(first, ("queries", "keys")),
     }
     arrays = {
@@ -182,6 +184,28 @@ def sentence_of(view: "HeadView", query: int, key: int, **values: object) -> Non
     )
 
 
+def mention(labels: Sequence[str], n: int, most: int = 240) -> str:
+    """Return a label, and which of its mentions it is where there are several: "the (2/3)"."""
+    bare = [label.strip("·") or label for label in labels]
+    same = [place for place, label in enumerate(bare) if label == bare[n]]
+    text = shortened(bare[n], most) or bare[n]
+    return text if len(same) == 1 else f"{text} ({same.index(n) + 1}/{len(same)})"
+
+
+def few(value: float, places: int = 2) -> str:
+    """Write a number with so many decimals, or with two digits where these would all be 0."""
+    text = f"{value:.{places}f}"
+    return text if float(text) or not value else np.format_float_positional(value, 2, fractional=False, trim="-")
+
+
+def apart(one: float, two: float, places: int = 2) -> tuple[str, str]:
+    """Write two numbers with so many decimals, or as many more as tell them apart."""
+    one, two = float(one), float(two)
+    while one != two and f"{one:.{places}f}" == f"{two:.{places}f}" and places < 12:
+        places += 1
+    return f"{one:.{places}f}", f"{two:.{places}f}"
+
+
 def factor_text(head: "HeadView") -> str:
     """Write the factor as people know it: 1/√32 = 0.1768, or the bare number where it is another."""
     if head.size and math.isclose(head.factor, 1 / math.sqrt(head.size), rel_tol=1e-6):
@@ -209,6 +233,13 @@ def _sides(head: "HeadView", names: tuple[str, str]) -> dict[str, str]:
     if names[0] == "queries":
         query, key = t("inputs.looking", side=query), t("inputs.looked_at", side=key)
     return dict(zip(names, (query, key), strict=True))
+
+
+def level(head: "HeadView") -> int:
+    """Return how many rows lower the keys begin, so that a word stands level with itself: the first is hidden."""
+    if _left_out(head) != 1 or not head.key_places:
+        return 0
+    return int(head.key_places[0] == head.query_places[0] + 1)
 
 
 def _meta(head: "HeadView", view: str, param: str | None = "query") -> dict:

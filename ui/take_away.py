@@ -18,7 +18,7 @@ from ui.formula import named
 from ui.inputs import whole as all_of
 from ui.inputs import written_out
 from ui.lesson import theme
-from ui.show import drawn_heat, drawn_links, drawn_row, focus, with_sink
+from ui.show import drawn_heat, drawn_links, drawn_row, focus, level, with_sink
 from ui.text import language, note, t, words
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def take_away(
         return
     show = show if len(view.raw) else "weights"
     kind = view.kind if view.kind in KINDS else ""
-    stem = _file_name(model, layer, head) + (f"-{kind}" if kind else "")
+    stem = _file_name(model, layer, head, changes, pane) + (f"-{kind}" if kind else "")
     file = stem + ("-words" if unit == "word" else "")
     name = _title(model, f"{t(f'inputs.kind_{kind}')} · {short}" if kind else short, changes)
     whole = head_view(model, all_of(text), layer, head, unit, "shown", True, *changes)  # whatever is hidden on the page
@@ -81,8 +81,7 @@ def take_away(
             picture_files({"pictures": pictures, "words": words("picture_files")}, key=f"pictures{pane}")
         with right:
             _button("csv", pane, "text/csv", f"{file}.csv", lambda: _csv(view), about)
-            npz = f"{stem}.npz"
-            _button("npz", pane, "application/octet-stream", npz, lambda: _npz(*asked, *changes))
+            _button("npz", pane, "application/octet-stream", f"{stem}.npz", lambda: _npz(*asked, *changes))
             _button("html", pane, "text/html", f"{file}.html", lambda: standalone(**page).encode())
         note("take_away.python")
         st.code(compute.run(compute.lines, *asked, query, key, *changes, unit), language="python")
@@ -151,7 +150,7 @@ def _map(scores: np.ndarray, view: "HeadView", show: str, title: str, *, log: bo
 def _lines(view: "HeadView", title: str) -> str:
     from figures.pictures import links_svg
 
-    return links_svg(view.weights, view.queries, view.keys, theme=theme(), title=title)
+    return links_svg(view.weights, view.queries, view.keys, down=level(view), theme=theme(), title=title)
 
 
 def _parts(views: "dict[int, HeadView]", show: str, log: bool, pinned: int | None) -> list[Part]:
@@ -163,5 +162,11 @@ def _parts(views: "dict[int, HeadView]", show: str, log: bool, pinned: int | Non
     ]
 
 
-def _file_name(model: str, layer: int, head: int) -> str:
-    return f"gaze-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}-layer-{layer + 1}-head-{head + 1}"
+def _file_name(
+    model: str, layer: int, head: int, changes: tuple[tuple[str, ...], float] = ((), 1.0), pane: str = ""
+) -> str:
+    without, temperature = changes
+    parts = ["gaze", model, "layer", layer + 1, "head", head + 1, *(["pane", pane] if pane else [])]
+    parts += ["without", *without] if without else []
+    parts += ["temperature", f"{temperature:g}"] if temperature != 1 else []
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join(map(str, parts)))

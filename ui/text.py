@@ -42,6 +42,12 @@ def plain(value: object) -> str:
     return " ".join(str(value).translate(MARKUP).split())
 
 
+def shortened(text: object, most: int = 240) -> str:
+    """Return a text in one line of at most ``most`` characters, as it is shown where there is no room for all of it."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
 def words(section: str) -> dict[str, str]:
     """Return a whole section, for a component in the browser."""
     return dict(_texts(language())[section])

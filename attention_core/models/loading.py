@@ -35,6 +35,7 @@ from attention_core.errors import (
     NoTokeniser,
     OutOfMemory,
     PrecisionUnsupported,
+    whole_sentence,
 )
 from attention_core.models import hub
 from attention_core.models.embedded import EMBEDDED, cache_folder, converted_folder, published_file
@@ -316,5 +317,4 @@ def _kind(place: object) -> str:
 
 
 def _reason(error: Exception) -> str:
-    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
-    return first.rstrip(".: ")
+    return whole_sentence(error)

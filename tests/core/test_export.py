@@ -39,7 +39,7 @@ def test_the_table_holds_every_number(models, name, text, head):
 def test_between_words_there_are_no_scores(models):
     view = view_head(capture(models["minilm"], "unbelievable embeddings"), 2, 3, "word")
     rows = list(csv.DictReader(io.StringIO(head_csv(view))))
-    assert set(rows[0]) == {"query_position", "query", "key_position", "key", "allowed", "weight"}
+    assert set(rows[0]) == {"query_word_position", "query", "key_word_position", "key", "allowed", "weight"}
     assert sum(float(row["weight"]) for row in rows) == pytest.approx(len(view.queries), abs=1e-5)
 
 
@@ -93,3 +93,25 @@ def test_the_lines_between_words(models, capsys):
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "xylophonist looks at it"
     assert float(printed[1].split()[-1]) == pytest.approx(seen.grouped(1, 2, "word")[2, 4].item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+@pytest.mark.parametrize(("name", "special", "first"), [("minilm", "hidden", True), ("smollm2", "shown", False)])
+def test_positions_are_those_in_the_text_whatever_is_hidden(models, name, unit, special, first, capsys):
+    """The row of the table that a position of the lines of Python names has the number that they print."""
+    text = "unbelievable embeddings and it"
+    seen = capture(models[name], text)
+    shown = view_head(seen, 3, 2, unit, special, first=first)
+    rows = list(csv.DictReader(io.StringIO(head_csv(shown))))
+    assert len(rows) == shown.weights.size < len(seen.labels(unit)[0]) * len(seen.labels(unit)[1])
+    whole = seen.grouped(3, 2, unit).numpy()
+    place = "position" if unit == "token" else "word_position"
+    for row in rows:
+        at = int(row[f"query_{place}"]), int(row[f"key_{place}"])
+        assert [labels[n] for labels, n in zip(seen.labels(unit), at, strict=True)] == [row["query"], row["key"]]
+        assert np.float32(row["weight"]) == pytest.approx(whole[at], abs=1e-6)
+    if unit == "token":  # the archive holds all tokens: a position is an index there
+        kept = np.load(io.BytesIO(head_npz(seen, 3, 2)))
+        assert kept["weights"][at] == np.float32(row["weight"])
+    exec(compile(as_python(name, text, 3, 2, *at, unit=unit), "notebook", "exec"), {})
+    assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(float(row["weight"]), abs=1e-6)

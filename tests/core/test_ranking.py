@@ -12,6 +12,7 @@ from attention_core.ranking import (
     choose,
     elsewhere,
     finding,
+    line_cut,
     line_looks,
     line_pairs,
     looks,
@@ -250,7 +251,9 @@ def test_lines_say_why_they_can_not_be_asked(models):
     assert line_looks("minilm", "\x00", 512, Marks("previous")) == "unread"
     assert line_looks("minilm", "one", 512, Marks("previous")) == "missing"
     cut = "I think it is " + "very " * 20 + "much cake"
-    assert line_looks("minilm", cut, 12, asked) == "missing"
+    assert line_looks("minilm", cut, 12, asked) == "beyond"
+    assert line_looks("minilm", cut, 512, asked).sentences == 1
+    assert (line_cut("minilm", cut, 12), line_cut("minilm", cut, 512)) == (True, False)
 
 
 def test_lines_of_a_file_give_the_same_and_are_not_kept(models):

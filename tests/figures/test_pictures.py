@@ -90,3 +90,22 @@ def test_logarithmic_colours_show_three_powers_of_ten():
     assert fills[1] == LIGHT.weights[6]  # a tenth of the largest: two thirds of the way
     assert fills[2] == LIGHT.weights[0]  # one run: 0.001 and 0 look the same
     assert "≤ 0.001" in texts(svg)
+
+
+def test_keys_without_the_first_stand_level_with_themselves():
+    names = list("abcdefg")
+    drawn = ET.fromstring(links_svg(WEIGHTS[:, 1:], names, names[1:], down=1))
+    heights = {}
+    for text in drawn.iter(f"{SVG}text"):
+        heights.setdefault(text.text, []).append(text.get("y"))
+    both = [places for places in heights.values() if len(places) == 2]
+    assert len(both) == len(names) - 1
+    assert all(one == two for one, two in both)
+    ends = {path.get("d").split(",")[-1] for path in drawn.iter(f"{SVG}path")}
+    assert float(heights["a"][0]) - 5 not in {float(end) for end in ends}
+
+
+def test_files_name_fonts_that_have_korean_letters():
+    family = ET.fromstring(links_svg(WEIGHTS, LABELS, LABELS)).get("font-family").split(", ")
+    assert {"Malgun Gothic", "Apple SD Gothic Neo", "Noto Sans CJK KR"} < set(family)
+    assert family[-1] == "sans-serif"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attention_core import capture
-from attention_core.statistics import ROLES, STATISTICS, repeat, survey
+from attention_core.statistics import ROLES, SHARES, STATISTICS, repeat, survey
 from attention_core.views import thumbnails
 from pages.test_pages import arrays, captions, link, own_models, payload, view, with_numbers  # noqa: F401 - a fixture
 from trigger import fire
@@ -235,3 +235,67 @@ def test_the_numbers_of_every_head(open_page):
     np.testing.assert_allclose(
         table.iloc[:, 1 : 1 + len(STATISTICS)].to_numpy(float).T, found.reshape(len(STATISTICS), -1), atol=1e-6
     )
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_mixed_head_names_the_largest_share_and_the_token_that_gets_most(open_page, models, lang):
+    page = open_page(PAGE, lang=lang)  # opens on a head that looks at "cake", which is no role
+    seen = capture(models["minilm"], EXAMPLE)
+    found = survey(seen, repeat(models["minilm"])).values[[STATISTICS.index(name) for name in SHARES], 5, 11]
+    named = {"en": "for “first token”", "ko": "“첫 토큰”의"}[lang]
+    assert SHARES[int(np.nanargmax(found))] == "first"
+    assert named in said(page) and f"{np.nanmax(found):.2f}" in said(page)
+    assert ("at least 50% of the weight would be needed" if lang == "en" else "가중치의 50% 이상이어야") in said(page)
+    assert "cake" in said(page) and f"{seen.weights(5, 11).mean(dim=0).max():.2f}" in said(page)
+
+
+def test_a_share_of_all_that_is_no_more_than_equal_weights_says_so(open_page):
+    page = open_page(PAGE, lang="en", model="smollm2", text="it", layer="1", head="1")
+    roles = arrays(page, "wall-pictures")["roles"]
+    layer, head = np.argwhere(roles == ROLES.index("mixed"))[0]
+    page = open_page(PAGE, lang="en", model="smollm2", text="it", layer=str(layer + 1), head=str(head + 1))
+    assert "is 1.00, for “same token”" in said(page)
+    assert "less than 2 times the 1.00 that equal weights would give it" in said(page)
+    assert "would be needed" not in said(page)
+    assert "It looks mostly" not in said(page)  # there is only one
+
+
+def test_a_role_s_own_token_is_not_said_twice(open_page):
+    page = open_page(PAGE, lang="en", model="smollm2")
+    roles, values = arrays(page, "wall-pictures")["roles"], arrays(page, "wall-pictures")["values"]
+    at = np.where(roles == ROLES.index("first"), values[STATISTICS.index("first")], 0)
+    layer, head = np.unravel_index(at.argmax(), at.shape)
+    page = open_page(PAGE, lang="en", model="smollm2", layer=str(layer + 1), head=str(head + 1))
+    assert "Role: **first token**" in said(page)
+    assert "It looks mostly" not in said(page)
+
+
+def test_equal_weights_in_a_long_text_are_not_zero(open_page):
+    page = open_page(PAGE, lang="en", text="the cake was good, " * 60)
+    layer, head = np.argwhere(arrays(page, "wall-pictures")["roles"] == ROLES.index("previous"))[0]
+    page = open_page(PAGE, lang="en", text="the cake was good, " * 60, layer=str(layer + 1), head=str(head + 1))
+    assert "equal weights would give it 0.0033" in said(page)
+
+
+@pytest.mark.parametrize(("lang", "name"), [("en", "Order: by layer"), ("ko", "순서: 층별")])
+def test_the_button_says_the_order_that_there_is(open_page, lang, name):
+    page = open_page(PAGE, lang=lang, wall_order="punctuation")  # there is none in the sentence
+    assert name in [block.proto.popover.label for block in blocks(page)]
+    page = open_page(PAGE, lang=lang, wall_order="entropy")
+    assert name not in [block.proto.popover.label for block in blocks(page)]
+
+
+def blocks(page):
+    waiting, found = [page.main], []
+    while waiting:
+        block = waiting.pop()
+        found += [block] if getattr(block, "proto", None) is not None and hasattr(block.proto, "popover") else []
+        waiting += list(getattr(block, "children", {}).values())
+    return found
+
+
+def test_the_picture_of_the_wall_is_named(open_page):
+    page = open_page(PAGE, lang="en", text="the cake was good " * 20)
+    heading = payload(page, "wall")["heading"]
+    assert heading.startswith("all-MiniLM-L6-v2 · the cake was") or " · the cake was" in heading
+    assert heading.endswith("…") and len(heading) < 90

@@ -5,7 +5,7 @@ import pytest
 
 from attention_core import compute
 from attention_core.distance import HeadMap, align, row_distances
-from pages.test_pages import arrays, captions, link, own_models, payload  # noqa: F401 - a fixture
+from pages.test_pages import arrays, captions, link, own_models, payload, with_numbers  # noqa: F401 - a fixture
 from trigger import fire
 from ui.controls import EXAMPLE
 from ui.explorer.compare import BANK, NEAREST
@@ -78,11 +78,13 @@ def test_comes_along_from_another_page(open_page):
 
 @pytest.mark.parametrize("name", ["sentences", "heads", "models"])
 def test_presets(open_page, name):
-    page = open_page(PAGE, lang="en", text="something else", scaled_b="no", compare_panes="3")
+    page = open_page(
+        PAGE, lang="en", text="something else", scaled_b="no", compare_panes="3", first="hidden", show="raw"
+    )
     page.button(key=f"compare_{name}").click().run()
     assert not page.exception
     now = link(page)
-    assert now["compare_panes"] == "2"
+    assert (now["compare_panes"], now["first"], now["show"]) == ("2", "shown", "weights")
     assert now["scaled_b"] == "yes"
     assert now["text"] == (BANK[0] if name == "sentences" else EXAMPLE)
     assert now["text_b"] == (BANK[1] if name == "sentences" else EXAMPLE)
@@ -158,12 +160,149 @@ def test_sentences_of_different_lengths_have_no_difference_map(open_page, lang):
 
 def test_it_says_when_words_would_fit(open_page):
     page = open_page(PAGE, lang="en", text="embeddings sat", text_b="cats sat")
-    assert "in words" in page.info[0].value
+    assert "Units: words" in page.info[0].value
     page.segmented_control(key="unit").set_value("word").run()
     assert not page.info
     assert payload(page, "difference")["queries"] == ["[CLS]", "embeddings ∣ cats", "sat", "[SEP]"]
     page.text_input(key="text_b").set_value("cats sat down").run()
-    assert "in words" not in page.info[0].value
+    assert "Units" not in page.info[0].value
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "not_wanted"),
+    [
+        ({"unit": "word", "special": "renormalised", "first": "hidden"}, ["First token: shown"], ["Units", "Special"]),
+        ({"unit": "word"}, ["Special tokens: hidden, rest to 1"], ["Units", "First"]),
+        ({}, ["Units: words", "Special tokens: hidden, rest to 1"], ["First"]),
+    ],
+    ids=str,
+)
+def test_two_models_are_told_what_keeps_them_apart(open_page, now, wanted, not_wanted):
+    asked = {
+        "model": "minilm",
+        "model_b": "smollm2",
+        "text": "unbelievable embeddings",
+        "text_b": "unbelievable embeddings",
+    }
+    page = open_page(PAGE, lang="en", **asked, **now)
+    said = page.info[0].value
+    assert "No difference map" in said
+    assert all(choice in said for choice in wanted)
+    assert not any(choice in said for choice in not_wanted)
+
+
+@pytest.mark.parametrize(("lang", "words"), [("en", "of the weight is hidden"), ("ko", "가중치가 숨겨져")])
+def test_each_pane_says_how_much_it_hides(open_page, lang, words):
+    page = open_page(PAGE, lang=lang, text=BANK[0], text_b=BANK[1], special="hidden")
+    views = [compute.run(compute.view, "minilm", text, 512, 5, 11, "token", "hidden") for text in BANK]
+    said = [caption.value.replace("\\", "") for caption in page.caption if words in caption.value]
+    assert len(said) == 2
+    assert all(f"{head.hidden.mean():.0%}" in text for head, text in zip(views, said, strict=True))
+    assert words not in captions(open_page(PAGE, lang=lang, text=BANK[0], text_b=BANK[1]))
+
+
+def test_a_row_that_has_lost_its_only_key_has_no_distance(open_page):
+    asked = {"model": "smollm2", "model_b": "smollm2", "text": "I ate it", "text_b": "I ate it", "layer_b": "3"}
+    page = open_page(PAGE, lang="en", **asked, special="renormalised", first="hidden")
+    rows = payload(page, "pairs")["rows"]
+    assert [row["value"] is None for row in rows] == [True, False, False]
+    assert "Rows left with nothing to compare, since all that they may look at is hidden: 1" in captions(page)
+    assert "without a partner" not in captions(page)
+    assert "is at “I”" not in said(page)
+
+
+def test_equal_panes_have_no_largest_distance(open_page):
+    page = open_page(PAGE, lang="en", text=EXAMPLE, text_b=EXAMPLE, layer_b="6", head_b="12")
+    assert "Every row is the same in both" in said(page)
+    assert "The largest" not in said(page)
+
+
+def test_a_word_that_comes_up_twice_is_numbered(open_page):
+    page = open_page(PAGE, lang="en", text="the the the", text_b="the the the", layer_b="3", special="renormalised")
+    values = [row["value"] for row in payload(page, "pairs")["rows"]]
+    assert f"is at “the ({np.argmax(values) + 1}/3)”" in said(page)
+
+
+@pytest.mark.parametrize("model", ["tiny-fnet", "no-tokeniser"])
+def test_a_model_that_can_not_be_opened_leaves_all_selectors(open_page, own_models, tmp_path, model):  # noqa: F811
+    import shutil
+
+    shutil.copytree(tmp_path / "tiny-bert", tmp_path / "no-tokeniser")
+    for path in (tmp_path / "no-tokeniser").glob("tok*"):
+        path.unlink()
+    page = open_page(PAGE, lang="en", model=model, text="my own model", model_b="minilm", text_b="and mine", head_b="3")
+    assert not page.exception
+    assert len(page.error) == 1
+    assert {box.key for box in page.text_input} == {"text", "text_b"}
+    assert {"model", "model_b"} <= {choice.key for kind in (page.segmented_control, page.selectbox) for choice in kind}
+    page.segmented_control(key="model").set_value("minilm").run()
+    assert not page.error
+    assert {"links-a", "links-b"} <= drawn(page)
+    assert (queries(page, "b")[1], link(page)["head_b"]) == ("and", "3")  # nothing that was chosen is lost
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_the_numbers_of_rows_and_of_all_heads(open_page, lang):
+    from ui.explorer.compare import _distances, _map
+
+    page = with_numbers(open_page(PAGE, lang=lang, text=BANK[0]), "gaze-compare")
+    assert not page.exception
+    rows, heads = (frame.value for frame in page.dataframe)
+    np.testing.assert_allclose(rows.iloc[:, 1], [row["value"] for row in payload(page, "pairs")["rows"]], atol=1e-6)
+    assert rows.iloc[5, 0] == "money ∣ river"
+    np.testing.assert_allclose(heads.iloc[:, 1], _distances("minilm")[71])
+    np.testing.assert_allclose(heads.iloc[:, 2:], _map("minilm").places)
+    assert len(page.get("download_button")) == 1
+
+
+def test_two_panes_on_one_head_save_two_files(open_page):
+    page = open_page(PAGE, lang="en", text=EXAMPLE, text_b=EXAMPLE, layer_b="6", head_b="12", temperature_b="0.5")
+    page.session_state["take_awayA"] = page.session_state["take_awayB"] = True
+    page.run()
+    files = [payload(page, f"pictures{pane}")["pictures"][0]["file"] for pane in "AB"]
+    stem = "gaze-minilm-layer-6-head-12-pane"
+    assert files == [f"{stem}-A-map", f"{stem}-B-temperature-0.5-map"]
+
+
+def test_the_table_of_a_difference_has_the_positions_of_both(open_page, monkeypatch):
+    from attention_core.export import head_csv
+    from ui.explorer import compare
+
+    given = []
+    monkeypatch.setattr(compare, "take_map", lambda both, *more: given.append(both))
+    asked = {"text": EXAMPLE, "text_b": EXAMPLE, "model_b": "smollm2", "unit": "word", "special": "renormalised"}
+    assert not open_page(PAGE, lang="en", **asked).exception
+    rows = [line.split(",") for line in head_csv(given[-1]).splitlines()[1:]]
+    assert rows[0][:4] == ["1 ∣ 0", "I", "1 ∣ 0", "I"]  # MiniLM has [CLS] before it, SmolLM2 nothing
+    given.clear()
+    assert not open_page(PAGE, lang="en", text=EXAMPLE, text_b=EXAMPLE).exception
+    assert head_csv(given[-1]).splitlines()[1].startswith("0,[CLS],0,[CLS]")
+
+
+def test_a_long_text_in_a_pane_travels_packed(open_page):
+    text = "the cake was good " * 300
+    page = open_page(PAGE, lang="en", text=text, text_b=text + "and cheap", special="hidden")
+    assert not page.exception
+    assert {"packed", "packed_text_b"} < set(link(page))
+    assert len("".join(link(page).values())) < 2000
+    again = open_page(PAGE, **link(page))
+    assert link(again) == link(page)
+    assert again.text_area(key="text_b").value == text + "and cheap"
+    assert not [note for note in again.caption if "link" in note.value]
+
+
+def test_texts_that_do_not_fit_in_a_link_together_are_said(open_page):
+    def endless(seed):
+        return " ".join(f"{n * seed % 99991}" for n in range(1800))
+
+    page = open_page(PAGE, lang="en", text="a", text_b="b")
+    page.text_input(key="text").set_value(endless(7919)).run()
+    assert "packed" in link(page) and "too long" not in captions(page)
+    page.text_input(key="text_b").set_value(endless(6007)).run()
+    assert not page.exception
+    assert "text_b" not in link(page) and "packed_text_b" not in link(page)
+    assert "too long to travel" in captions(page)
+    assert len("".join(link(page).values())) < 13_000
 
 
 def test_nothing_in_common(open_page):

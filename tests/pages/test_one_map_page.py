@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from attention_core import one_map
+from attention_core import compute, one_map
 from pages.test_pages import arrays, captions, link, payload
+from ui.controls import EXAMPLE
 
 PAGE = "pages/all_heads.py"
 
@@ -48,7 +49,10 @@ def test_it_is_made_only_when_asked(open_page):
 def test_first_token_hidden_and_in_log_colours(open_page):
     page = open_page(PAGE, lang="en", one_map="yes", first="hidden", way="rollout")
     assert all(found.shape == (10, 9) for found in maps(page))
-    assert "of the weight is hidden" in captions(page)
+    plain = compute.run(compute.view, "minilm", EXAMPLE, 512, 5, 11, "token", "shown", False)
+    assert f"{plain.hidden.mean():.0%} of the weight is hidden" in captions(page).replace("\\", "")
+    assert captions(page).count("of the weight is hidden") == 1  # the rollout's rows are no weights
+    assert "share of a row is" in captions(page)
     page.segmented_control(key="first").set_value("log").run()
     assert payload(page, "heat-one-minilm-all")["log"]
 
@@ -60,6 +64,18 @@ def test_a_long_text_has_rollout_in_the_place_of_flow(open_page):
     found = maps(page)[1]
     page.segmented_control(key="way").set_value("rollout").run()
     np.testing.assert_array_equal(maps(page)[1], found)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_what_a_map_hides_is_called_what_it_is(open_page, lang):
+    own = {"largest": "sum of largest", "flow": "of the flow", "norm": "row’s length"}
+    if lang == "ko":
+        own = {"largest": "최댓값들을 더한", "flow": "흐름 가운데", "norm": "행의 길이 가운데"}
+    for way, words in own.items():
+        page = open_page(PAGE, lang=lang, one_map="yes", first="hidden", way=way)
+        assert words in captions(page)
+        page = open_page(PAGE, lang=lang, one_map="yes", way=way)
+        assert words not in captions(page)
 
 
 def test_a_way_that_does_not_exist(open_page):

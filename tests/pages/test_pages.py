@@ -217,6 +217,11 @@ def test_blank_text_keeps_the_last_picture(open_page):
         assert link(page)["text"] == "hello world"  # the link says what is shown
 
 
+def test_one_token_is_not_called_several(open_page):
+    page = open_page(SENTENCE, lang="en", model="smollm2", text="it")
+    assert "Tokens: 1, of which the tokeniser added 0" in captions(page)
+
+
 @pytest.mark.parametrize("model", ["minilm", "smollm2"])
 def test_ten_thousand_words(open_page, model):
     text = "the cake was good " * 2500

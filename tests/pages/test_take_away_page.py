@@ -127,3 +127,22 @@ def test_user_text_is_only_text_in_the_file():
 
 def test_a_file_has_a_name_that_every_system_takes():
     assert _file_name("a/b: c?.gguf", 0, 2) == "gaze-a-b-c-.gguf-layer-1-head-3"
+
+
+def test_a_file_s_name_says_the_changes_and_the_pane(open_page):
+    changes = (("factor", "causal"), 0.5)
+    assert _file_name("m", 0, 2, changes, "B") == "gaze-m-layer-1-head-3-pane-B-without-factor-causal-temperature-0.5"
+    page = opened(open_page(SENTENCE, lang="en", without="factor"))
+    assert payload(page, "pictures")["pictures"][0]["file"] == "gaze-minilm-layer-6-head-12-without-factor-map"
+
+
+def test_a_web_page_names_fonts_that_have_korean_letters():
+    page = standalone("t", "은행", [], lang="ko")
+    assert "Malgun Gothic" in page and "Noto Sans CJK KR" in page
+
+
+def test_lines_stay_level_where_the_first_token_is_hidden(open_page):
+    for asked, down in (({}, 0), ({"first": "hidden"}, 1), ({"first": "hidden", "special": "hidden"}, 0)):
+        shown = view(open_page(SENTENCE, lang="en", **asked), "links")
+        assert shown["down"] == down
+        assert shown["queries"][down:] == shown["keys"]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from figures.colours import FONT
 from ui.components.payload import HERE, pack
 
 PAGE = """<!doctype html>
@@ -16,7 +17,7 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-:root {{ color-scheme: light dark; --st-font: "Pretendard Variable", system-ui, sans-serif;
+:root {{ color-scheme: light dark; --st-font: {font};
   --st-background-color: #fdfcfb; --st-text-color: #13121b; --st-primary-color: #4f46e5; }}
 @media (prefers-color-scheme: dark) {{ :root {{
   --st-background-color: #0f1220; --st-text-color: #e9e8f2; --st-primary-color: #7f8af7; }} }}
@@ -86,6 +87,7 @@ def standalone(title: str, text: str, parts: Sequence[Part], *, lang: str) -> st
     )
     return PAGE.format(
         lang=lang,
+        font=FONT,
         title=escape(title),
         text=escape(text),
         css="\n".join(_read("shared.css", *(f"{name}/{name}.css" for name in names))),

@@ -8,18 +8,20 @@ import streamlit as st
 
 from attention_core import compute
 from attention_core.inputs import Input
+from attention_core.models.catalogue import offered
 from ui import link
 from ui.components.head_wall import Wall, head_wall, wall_of
 from ui.compute import LIMIT, door, head_view, reading
 from ui.controls import BEST_HEAD, FIRST_HEAD
-from ui.inputs import params
+from ui.inputs import params, written_out
 from ui.layers import layer_line
 from ui.lesson import Table
-from ui.show import sink_line
-from ui.text import language, note, plain, say, t, words
+from ui.show import apart, few, mention, sink_line
+from ui.text import language, note, plain, say, shortened, t, words
 
 if TYPE_CHECKING:
     from attention_core.statistics import Measured, Survey
+    from attention_core.views import HeadView
 
 BY_LAYER = "layer"
 MOST_WALLS = 48
@@ -61,14 +63,15 @@ def all_heads(model: str, text: str | Input) -> Seen:
         return _measured(model, text)
 
 
-def order_choice() -> str:
-    """Ask for the order: by layer, or by a statistic."""
+def order_choice(seen: Seen) -> str:
+    """Ask for the order: by layer, or by a statistic. The button says by layer where no head has a number for it."""
     from attention_core.statistics import STATISTICS
 
     orders = (BY_LAYER, *STATISTICS)
     order = link.restore("wall_order", BY_LAYER, link.one_of(*orders))
     link.remind("wall_order")
-    with st.popover(t("all_heads.order", name=_order_name(order))):
+    missing = order != BY_LAYER and np.isnan(seen.survey.values[STATISTICS.index(order)]).all()
+    with st.popover(t("all_heads.order", name=_order_name(BY_LAYER if missing else order))):
         st.pills(t("all_heads.order_by"), orders, key="wall_order", format_func=_order_name, required=True)
         if order != BY_LAYER:
             st.caption(_definition(order))
@@ -123,7 +126,7 @@ def shown_choice(seen: Seen, order: str) -> Shown:
     return Shown(tuple(numbers.tolist()), order, colour == "role")
 
 
-def wall(model: str, seen: Seen, shown: Shown) -> tuple[int, int]:
+def wall(model: str, text: str, seen: Seen, shown: Shown) -> tuple[int, int]:
     """Draw the wall, and give the layer and the head that are chosen, from 0."""
     from attention_core.statistics import ROLES, STATISTICS
 
@@ -148,6 +151,7 @@ def wall(model: str, seen: Seen, shown: Shown) -> tuple[int, int]:
         "roles": [t(f"roles.{role}") for role in ROLES],
         "statistics": [t(f"statistics.{name}") for name in STATISTICS],
         "places": [PLACES.get(name, 2) for name in STATISTICS],
+        "heading": f"{offered()[model]} · {shortened(written_out(text), 60)}",
         "words": words("head_wall"),
     }
     head_wall(seen.wall, meta, key="wall", on_pick=_pick)
@@ -161,15 +165,16 @@ def about(model: str, text: str | Input, seen: Seen, layer: int, head: int) -> N
     role, evidence = ROLES[seen.survey.roles[layer, head]], seen.survey.evidence[layer, head]
     st.markdown(f"##### {t('all_heads.head', layer=layer + 1, head=head + 1)}")
     even = seen.survey.even[STATISTICS.index(role), layer] if role in STATISTICS else None
-    kind = role if role in ("broad", "mixed") else "repeated" if role in ON_REPEATED else "role"
-    say(
-        f"all_heads.is_{kind}",
-        role=t(f"roles.{role}"),
-        evidence=f"{evidence:.2f}",
-        even="–" if even is None else f"{even:.2f}",
-    )
+    view = head_view(model, text, layer, head, "token", "shown")
+    if role == "mixed":
+        _mixed(seen.survey, layer, head)
+    else:
+        kind = "broad" if role == "broad" else "repeated" if role in ON_REPEATED else "role"
+        even = "–" if even is None else few(even)
+        say(f"all_heads.is_{kind}", role=t(f"roles.{role}"), evidence=f"{evidence:.2f}", even=even)
+    _column(view, role)
     layer_line(model, text, layer)
-    if (view := head_view(model, text, layer, head, "token", "shown")).sink.any():
+    if view.sink.any():
         sink_line(view)
         note("all_heads.sink")
     st.page_link(
@@ -184,6 +189,33 @@ def about(model: str, text: str | Input, seen: Seen, layer: int, head: int) -> N
             "lang": language(),
         },
     )
+
+
+def _mixed(survey: "Survey", layer: int, head: int) -> None:
+    """Say which role comes nearest, and what it lacks."""
+    from attention_core.statistics import CLEARLY, HALF, SHARES, STATISTICS
+
+    places = [STATISTICS.index(name) for name in SHARES]
+    values, even = survey.values[places, layer, head], survey.even[places, layer]
+    said = {"role": t("roles.mixed"), "count": len(SHARES)}
+    if np.isnan(values).all():
+        say("all_heads.is_mixed_none", **said)
+        return
+    nearest = int(np.nanargmax(values))
+    lacks = "half" if values[nearest] < HALF else "even"
+    share, _ = apart(values[nearest], HALF if lacks == "half" else CLEARLY * even[nearest])
+    said |= {"evidence": share, "place": t(f"roles.{SHARES[nearest]}"), "even": few(even[nearest])}
+    say(f"all_heads.is_mixed_{lacks}", **said, half=f"{HALF:.0%}", clearly=f"{CLEARLY:g}")
+
+
+def _column(view: "HeadView", role: str) -> None:
+    """Say which token gets most of the weight, where one does and the role has not said it already."""
+    from attention_core.statistics import HALF
+
+    shares = view.weights.mean(axis=0)
+    at = int(shares.argmax())
+    if len(view.keys) > 1 and shares[at] > HALF and not (role == "first" and at == 0):
+        say("all_heads.column", key=mention(view.keys, at), share=apart(shares[at], HALF)[0])
 
 
 def definitions() -> None:

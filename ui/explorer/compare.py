@@ -15,13 +15,14 @@ from ui import link
 from ui.components import head_strip, heatmap, token_links
 from ui.components.head_map import head_map as map_of_dots
 from ui.components.word_pairs import word_pairs
-from ui.compute import LIMIT, door, head_thumbnails, head_view, reading
+from ui.compute import LIMIT, door, head_thumbnails, head_view, readable, reading
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
 from ui.inputs import encoder_note
 from ui.layers import layer_line, layers_note, untrained
+from ui.lesson import Table
 from ui.models import picker
-from ui.show import drawn_heat, drawn_links, sink_line
+from ui.show import drawn_heat, drawn_links, few, mention, sink_line
 from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
 
@@ -72,6 +73,24 @@ class Pane(NamedTuple):
         return self.letter.upper()
 
 
+class Asked(NamedTuple):
+    """What a pane's own controls say, before its model has read anything.
+
+    Attributes:
+        letter: Of ``PANES``.
+        text: Its sentence.
+        model: The model that is to read it.
+        changes: Scaled, temperature and mask, as in a pane.
+        layer_at: Where the choice of a layer goes.
+    """
+
+    letter: str
+    text: str
+    model: str
+    changes: tuple[bool, float, bool]
+    layer_at: object
+
+
 def presets() -> None:
     """Offer three comparisons that are worth a look."""
     for name, change in _presets().items():
@@ -103,10 +122,14 @@ def places(count: int) -> list:
 
 def panes(columns: Sequence) -> list[Pane]:
     """Draw each pane's controls, and return what they say."""
-    found: list[Pane] = []
+    asked: list[Asked] = []
     for letter, column in zip(PANES, columns, strict=False):
         with column:
-            found.append(_pane(letter, found[0] if found else None))
+            asked.append(_asked(letter, asked[0] if asked else None))
+    found: list[Pane] = []  # only now: where a model can't be opened, the page ends, and another one can be chosen
+    for one, column in zip(asked, columns, strict=False):
+        with column:
+            found.append(_pane(one, found[0] if found else None))
     return found
 
 
@@ -124,6 +147,8 @@ def pictures(columns: Sequence, panes: Sequence[Pane], views: "Sequence[HeadView
             token_links(*drawn_links({pane.head: head}, view=_shared(head), param=param), key=f"links-{pane.letter}")
             heatmap(*drawn_heat(head, show, view=_shared(head), log=log, param=param), key=f"heat-{pane.letter}")
             sink_line(head)
+            if head.hidden.any():
+                note("show.hidden", share=f"{head.hidden.mean():.0%}")
     if show != "weights":
         reasons = [("show.weights_only", head.only) if head.only else ("show.words_have_weights", "") for head in views]
         for key, reason in dict.fromkeys(r for r, head in zip(reasons, views, strict=True) if not len(head.raw)):
@@ -153,14 +178,19 @@ def pair_choice(count: int) -> tuple[int, int]:
     return PANES.index(pair[0]), PANES.index(pair[1])
 
 
-def between(panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int, int]) -> None:
-    """Show the difference of two panes' weights, and how far apart their rows are."""
-    from attention_core.distance import align, row_distances
+def between(
+    panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int, int], shown: tuple[str, str, str]
+) -> None:
+    """Show the difference of two panes' weights, and how far apart their rows are.
 
+    Args:
+        panes: All of them.
+        views: What they show.
+        pair: Which two.
+        shown: Units, special tokens and first token, as all panes show them.
+    """
     (one, other), (first, second) = ([all_of_them[n] for n in pair] for all_of_them in (panes, views))
-    bare = [[[word.strip("·") for word in side] for side in (v.queries, v.keys)] for v in (first, second)]
-    queries, keys = (align(a, b) for a, b in zip(*bare, strict=True))
-    distances = row_distances(first.weights, second.weights, queries, keys)
+    queries, distances = _apart(first, second)
     pinned = link.pinned(len(first.queries)) if first.weights.shape == views[0].weights.shape else None
     looked = {"view": _shared(first), "param": None, "pinned": pinned}
     left, right = st.columns(2, gap="large")
@@ -168,10 +198,33 @@ def between(panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int,
         if first.weights.shape == second.weights.shape:
             _difference(one, other, first, second, looked)
         else:
-            _no_difference(one, other, first, second, paired=bool((~np.isnan(distances)).any()))
+            _no_difference(one, other, first, second, shown, paired=bool((~np.isnan(distances)).any()))
     with right:
         _mean(one, other, distances, queries, first)
         _pairs(one, other, first, second, queries, distances, looked)
+
+
+def tables(panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int, int]) -> dict[str, Table]:
+    """Return the distance of every row of two panes, and every head's place on the map and distance to pane A's."""
+    (one, other), (first, second) = ([all_of_them[n] for n in pair] for all_of_them in (panes, views))
+    queries, distances = _apart(first, second)
+    sides = [
+        ["–" if n is None else mention(head.queries, n) for n in column]
+        for head, column in zip((first, second), zip(*queries, strict=True), strict=True)
+    ]
+    names = [f"{a} ∣ {b}" for a, b in zip(*sides, strict=True)]
+    pane, count = panes[0], reading(panes[0].model, panes[0].text).heads
+    places, far = _map(pane.model).places, _distances(pane.model)[pane.layer * count + pane.head]
+    heads = [t("compare.head", layer=n // count + 1, head=n % count + 1) for n in range(len(far))]
+    own = t("compare.table_to", layer=pane.layer + 1, head=pane.head + 1)
+    return {
+        t("compare.table_rows", first=one.name, second=other.name): Table(
+            names, [t("compare.table_distance")], distances[:, None]
+        ),
+        t("compare.table_heads", model=offered()[pane.model]): Table(
+            heads, [own, "x", "y"], np.column_stack([far, places])
+        ),
+    }
 
 
 def colour_choice() -> str:
@@ -237,7 +290,7 @@ def all_heads(panes: Sequence[Pane], colour: str) -> None:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in shipped()))
 
 
-def _pane(letter: str, first: Pane | None) -> Pane:
+def _asked(letter: str, first: Asked | None) -> Asked:
     key = partial(_key, letter=letter)
     usual = BANK[0] if first is None else dict([BANK]).get(first.text, first.text)
     text = sentence_box(key("text"), t("compare.sentence", pane=letter.upper()), usual)
@@ -245,8 +298,13 @@ def _pane(letter: str, first: Pane | None) -> Pane:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         layer_at = st.container(width=160)
         model = link.restore(key("model"), first.model if first else "minilm", link.one_of(*models))
-        read = reading(model, text)
-        changed = _formula(letter, model, text, models)
+        changes = _formula(letter, model, text, models)
+    return Asked(letter, text, model, changes, layer_at)
+
+
+def _pane(asked: Asked, first: Pane | None) -> Pane:
+    letter, text, model, changes, layer_at = asked
+    key, read = partial(_key, letter=letter), reading(model, text)
     usual_layer, usual_head = _usual_head(letter, text, model, read.heads, first)
     layer = link.restore(key("layer"), usual_layer, link.whole(1, read.layers))
     with layer_at:
@@ -264,14 +322,14 @@ def _pane(letter: str, first: Pane | None) -> Pane:
     layers_note(model, text)
     layer_line(model, text, layer - 1)
     encoder_note(model)
-    return Pane(letter, text, model, layer - 1, head - 1, *changed)
+    return Pane(letter, text, model, layer - 1, head - 1, *changes)
 
 
 def _formula(letter: str, model: str, text: str, models: dict[str, str]) -> tuple[bool, float, bool]:
     key = partial(_key, letter=letter)
     scaled = link.restore(f"scaled_{letter}", True, link.switch)
     temperature = link.restore(f"temperature_{letter}", 1.0, _temperature)
-    causal = head_view(model, text, 0, 0, "token", "shown").causal
+    causal = readable(model, text) and head_view(model, text, 0, 0, "token", "shown").causal
     mask = link.restore(f"mask_{letter}", True, link.switch) if causal else True
     changes = {
         "compare.no_factor": not scaled,
@@ -308,6 +366,19 @@ def _usual_head(letter: str, text: str, model: str, heads: int, first: Pane | No
     return first.layer + 1, 1 + (first.head + PANES.index(letter)) % heads
 
 
+def _apart(first: "HeadView", second: "HeadView") -> "tuple[list[Slot], np.ndarray]":
+    """Return which rows belong together and their distances; NaN where there is no partner, or nothing to compare."""
+    from attention_core.distance import align, row_distances
+
+    bare = [[[word.strip("·") for word in side] for side in (v.queries, v.keys)] for v in (first, second)]
+    queries, keys = (align(a, b) for a, b in zip(*bare, strict=True))
+    distances = row_distances(first.weights, second.weights, queries, keys)
+    for side, head in enumerate((first, second)):  # a row may have lost all that it could look at
+        empty = head.weights.sum(axis=1) + head.hidden + head.sink == 0
+        distances[[slot[side] is not None and bool(empty[slot[side]]) for slot in queries]] = np.nan
+    return queries, distances
+
+
 def _difference(one: Pane, other: Pane, first: "HeadView", second: "HeadView", looked: dict) -> None:
     seen = first.allowed | second.allowed
     difference = np.where(seen, first.weights - second.weights, np.nan)
@@ -332,34 +403,60 @@ def _difference(one: Pane, other: Pane, first: "HeadView", second: "HeadView", l
     arrays = {"raw": difference, "final": first.weights, "weights": second.weights, "allowed": seen}
     say("compare.difference", **letters)
     heatmap(meta, arrays, key="difference")
-    both = replace(first, queries=tuple(meta["queries"]), keys=tuple(meta["keys"]), allowed=seen)
+    places = {
+        name: tuple(_both([str(n) for n in getattr(first, name)], [str(n) for n in getattr(second, name)]))
+        for name in ("query_places", "key_places")
+    }
+    both = replace(first, queries=tuple(meta["queries"]), keys=tuple(meta["keys"]), allowed=seen, **places)
     take_map(both, t("compare.difference_bar", **letters), "gaze-difference", difference)
 
 
-def _no_difference(one: Pane, other: Pane, first: "HeadView", second: "HeadView", *, paired: bool) -> None:
+def _no_difference(
+    one: Pane, other: Pane, first: "HeadView", second: "HeadView", shown: tuple[str, str, str], *, paired: bool
+) -> None:
     rows, columns = zip(first.weights.shape, second.weights.shape, strict=True)
     sizes = [f"{r} × {c}" for r, c in zip(rows, columns, strict=True)]
     reason = t("compare.no_difference", first=one.name, second=other.name, size_first=sizes[0], size_second=sizes[1])
-    in_words = [view(pane, "word", "renormalised", "shown") for pane in (one, other)]
-    fits = in_words[0].weights.shape == in_words[1].weights.shape
-    after = "compare.in_words" if fits else "compare.distances_even_so"
-    st.info(" ".join([reason, t(after)] if fits or paired else [reason]))
+    if change := _fitting(one, other, shown):
+        choices = ", ".join(f"{t(f'controls.{key}')}: {t(f'controls.{key}_{value}')}" for key, value in change.items())
+        reason += " " + t("compare.fitting", choices=choices)
+    elif paired:
+        reason += " " + t("compare.distances_even_so")
+    st.info(reason)
+
+
+def _fitting(one: Pane, other: Pane, shown: tuple[str, str, str]) -> dict[str, str]:
+    """Return the fewest choices under "View" with which two panes have weights of one size; none if nothing helps."""
+    now = dict(zip(("unit", "special", "first"), shown, strict=True))
+    others = {"unit": "word", "special": "renormalised", "first": "shown"}
+    same = {"special": ("hidden", "renormalised"), "first": ("shown", "log")}  # as good as the other choice
+    left = [key for key in others if now[key] not in same.get(key, (others[key],))]
+    for count in range(1, len(left) + 1):
+        for keys in combinations(left, count):
+            change = {key: others[key] for key in keys}
+            sizes = {view(pane, **(now | change)).weights.shape for pane in (one, other)}
+            if len(sizes) == 1:
+                return change
+    return {}
 
 
 def _mean(one: Pane, other: Pane, distances: np.ndarray, queries: "Sequence[Slot]", first: "HeadView") -> None:
     paired = distances[~np.isnan(distances)]
     letters = {"first": one.name, "second": other.name}
+    missing = sum(None in slot for slot in queries)
+    empty = len(distances) - len(paired) - missing
     if not len(paired):
-        say("compare.no_pairs", **letters)
-        return
-    farthest = int(np.nanargmax(distances))
-    place = queries[farthest][0]
-    word = first.queries[place].strip("·")
-    if first.queries.count(first.queries[place]) > 1:
-        word = f"{word} ({place + 1})"
-    say("compare.mean", mean=f"{paired.mean():.2f}", word=word, largest=f"{paired.max():.2f}", **letters)
-    if missing := len(distances) - len(paired):
+        say("compare.no_rows" if empty else "compare.no_pairs", **letters)
+    elif not paired.any():
+        say("compare.same", **letters)
+    else:
+        farthest = int(np.nanargmax(distances))
+        word = mention(first.queries, queries[farthest][0])
+        say("compare.mean", mean=few(paired.mean()), word=word, largest=few(paired.max()), **letters)
+    if missing and len(paired):
         note("compare.unpaired", count=missing)
+    if empty:
+        note("compare.empty", count=empty)
 
 
 def _pairs(
@@ -454,7 +551,7 @@ def _values(letter: str, text: str, model: str, layer: int, head: int) -> dict[s
 
 def _presets() -> dict[str, dict[str, object]]:
     mini, smol = (BEST_HEAD[model] for model in ("minilm", "smollm2"))
-    usual = {"compare_panes": 2, "unit": "token", "special": "shown"}
+    usual = {"compare_panes": 2, "unit": "token", "special": "shown", "first": "shown", "show": "weights"}
     for letter in "ab":
         usual |= {f"scaled_{letter}": True, f"temperature_{letter}": 1.0, f"mask_{letter}": True}
     return {

@@ -19,9 +19,9 @@ from ui.explorer.upload import uploader
 from ui.layers import untrained
 from ui.lesson import Table
 from ui.lessons import many_heads as many
-from ui.show import PRONOUNS, links
+from ui.show import PRONOUNS, apart, few, links, mention
 from ui.take_away import take_away
-from ui.text import language, note, plain, say, t, words
+from ui.text import language, note, plain, say, shortened, t, words
 
 if TYPE_CHECKING:
     from attention_core.heads import Finding
@@ -34,7 +34,9 @@ WHAT = ("words", *PLACES)
 WHICH = ("nearest", "first", "last")
 ASKED = ("pronoun", "adjective")
 TOP, MOST_WORDS, MOST_LETTERS, SEGMENTS = 10, 60, 1000, 16
+MOST_SHOWN = 40  # letters of a word in a sentence of ours
 CLEARLY, HALF = 2.0, 0.5
+FEW = 20  # with fewer other pairs, 1 in 20 can't be told
 TICK, PIECE = 0.4, 0.35  # seconds: a file's lines are asked for a third of a second, then the page is drawn
 RUN = "_find_run"
 LINES = """\
@@ -98,6 +100,7 @@ class Run:
         total: The sums over those that could be used.
         used: Which these were.
         left: How many could not be used, by reason.
+        cut: Of how many used ones the end did not fit.
     """
 
     asked: tuple
@@ -108,6 +111,7 @@ class Run:
     total: "Looks | None" = None
     used: list[int] = field(default_factory=list)
     left: Counter = field(default_factory=Counter)
+    cut: int = 0
 
 
 def where_choice() -> str:
@@ -166,7 +170,7 @@ def _one(model: str) -> Shown | None:
         st.info(t("errors.NoTokens"))
         return None
     query, key = _pair_choice(seen)
-    said = {"query": seen.labels[query], "key": seen.labels[key]}
+    said = {"query": mention(seen.labels, query, MOST_SHOWN), "key": mention(seen.labels, key, MOST_SHOWN)}
     st.markdown(f"##### {t('find_head.question', **{name: plain(word) for name, word in said.items()})}")
     if seen.back and key > query:
         st.info(t("find_head.later", **{name: plain(word) for name, word in said.items()}))
@@ -184,7 +188,7 @@ def _one(model: str) -> Shown | None:
         weight=f"{found.weight[best]:.3f}",
         place=f"{found.rank[best]:.0f}",
         row=_row_length(model, text, at.query, seen.back),
-        chance=f"{found.chance:.2f}",
+        chance=few(found.chance),
     )
     columns = [t(f"find_head.{name}") for name in ("place", "others_short", "back_short")]
     shown = _weights(
@@ -199,27 +203,28 @@ def _one(model: str) -> Shown | None:
     def draw(head: int) -> None:
         if query == key:
             note("find_head.itself", **said)
-        _swapped(found, **said)
+        _swapped(found, head, read.heads, **said)
         reached, pairs = _elsewhere(model, text, at.query, at.key)
         if pairs:
             numbers = {"tried": len(found.order), "reached": reached, "pairs": pairs}
-            weight = f"{found.weight[best]:.2f}"
-            st.warning(t("find_head.luck_one", weight=weight, **numbers), icon=":material/casino:")
+            kind = "one" if reached else "none" if pairs >= FEW else "few"
+            said_luck = t(f"find_head.luck_{kind}", weight=few(found.weight[best]), **numbers)
+            st.warning(said_luck, icon=":material/casino:")
         shown.draw(head)
 
     return shown._replace(draw=draw)
 
 
-def _swapped(found: "Ranking", query: str, key: str) -> None:
-    """Say what the best head does if one of the two words is exchanged for others."""
-    best = found.order[0]
-    weight, others, back = found.weight[best], *found.controls[:2, best]
+def _swapped(found: "Ranking", head: int, heads: int, query: str, key: str) -> None:
+    """Say what a head, layer · heads + head, does if one of the two words is exchanged for others."""
+    weight, others, back = found.weight[head], *found.controls[:2, head]
     if np.isnan(others) or np.isnan(back):
         return
     kind = "both"
     if max(others, back) * CLEARLY >= weight:
         kind = "key" if back >= others else "query"
-    note(f"find_head.swapped_{kind}", query=query, key=key, others=_number(others), back=_number(back))
+    where = {"layer": head // heads + 1, "head": head % heads + 1}
+    note(f"find_head.swapped_{kind}", **where, query=query, key=key, others=few(others, 3), back=few(back, 3))
 
 
 def _pair_choice(seen: "Words") -> tuple[int, int]:
@@ -264,9 +269,7 @@ def _follow(name: str, labels: tuple[str, ...]) -> None:
 
 
 def _numbered(labels: Sequence[str], n: int) -> str:
-    same = [place for place, label in enumerate(labels) if label == labels[n]]
-    text = plain(labels[n] if len(labels[n]) <= 24 else labels[n][:23] + "…")
-    return text if len(same) == 1 else f"{text} ({same.index(n) + 1}/{len(same)})"
+    return plain(mention(labels, n, 24))
 
 
 @door
@@ -307,21 +310,29 @@ def _row_length(model: str, text: str, query: int, back: bool) -> int:
 def _lines(model: str) -> Shown | None:
     text = link.restore("find_lines", LINES, _short)
     st.text_area(t("find_head.find_lines"), key="find_lines", height=170, max_chars=MOST_LETTERS, on_change=_afresh)
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]
     marks = _marks_choice()
     if not lines:
         note("find_head.no_lines")
         return None
     read = reading(model, controls.EXAMPLE)  # a model that is not ready yet is made ready, or says why it can't
     untrained(read)
-    total, used, left = None, [], Counter()
+    total, used, left, cut = None, [], Counter(), 0
     for n, line in _patiently(lines):
         looks = _line(model, line, *marks)
         if isinstance(looks, str):
             left[looks] += 1
         else:
             total, used = looks if total is None else total + looks, [*used, n]
-    return _several(model, read.heads, lines, marks, total, used, left)
+            cut += _cut(model, line)
+    return _several(model, read.heads, lines, marks, total, used, left, cut)
+
+
+@door
+def _cut(model: str, text: str) -> bool:
+    from attention_core.ranking import line_cut
+
+    return line_cut(model, text, LIMIT)
 
 
 @door
@@ -364,18 +375,23 @@ def _several(
     total: "Looks | None",
     used: Sequence[int],
     left: Mapping[str, int],
+    cut: int,
 ) -> Shown | None:
-    """Say what was found in several sentences, and which could not be used."""
+    """Say what was found in several sentences, which could not be used, and how many of the others were cut."""
     said = {"query": marks.query, "key": marks.key}
-    for reason in ("missing", "later", "unread"):
+    limit = reading(model, controls.EXAMPLE).limit
+    for reason in ("missing", "beyond", "later", "unread"):
         if left.get(reason):
             named = "short" if reason == "missing" and marks.what != "words" else reason
-            note(f"find_head.left_{named}", **said, count=left[reason])
+            note(f"find_head.left_{named}", **said, count=left[reason], limit=limit)
+    if cut:
+        note("find_head.cut", count=cut, limit=limit)
     if total is None:
         which = "none" if marks.what == "words" else "none_places"
         st.info(t(f"find_head.{which}", **{name: plain(word) for name, word in said.items()}))
         if marks.what == "words":
-            note("find_head.common", words=", ".join(_common(lines)))
+            common, most = _common(lines)
+            note("find_head.common" if most > 1 else "find_head.words", words=", ".join(common))
         return None
     title = t("find_head.question", **{name: plain(word) for name, word in said.items()})
     st.markdown(f"##### {title if marks.what == 'words' else t(f'find_head.question_{marks.what}')}")
@@ -385,7 +401,7 @@ def _several(
     if marks.what == "words" and marks.query.casefold() == marks.key.casefold():
         note("find_head.itself", key=marks.key)
     if marks.what == "words" and judged.verdict == "found":  # of a head that does it, not of the best of none
-        _swapped(found, **said)
+        _swapped(found, int(found.order[0]), heads, **said)
     return _weights(found, heads, model, _Lazy(model, [lines[n] for n in used], marks), *_columns(found))
 
 
@@ -422,11 +438,13 @@ def _line_pair(model: str, text: str, what: str, query: str, key: str, which: st
     return sentence_pair(model, text, LIMIT, Marks(what, query, key, which))
 
 
-def _common(lines: Sequence[str]) -> list[str]:
+def _common(lines: Sequence[str]) -> tuple[list[str], int]:
+    """Return words that stand in several lines, or else some of the words; and in how many the most frequent stands."""
     from attention_core.ranking import typed_words
 
     counts = Counter(word for line in lines for word in {w.casefold() for w in typed_words(line) if w[0].isalpha()})
-    return [word for word, _ in counts.most_common(8)]
+    most = max(counts.values(), default=0)
+    return [word for word, count in counts.most_common(8) if count > 1 or most == 1], most
 
 
 def _found(total: "Looks", heads: int, by_distance: bool) -> "Finding":
@@ -466,12 +484,12 @@ def _file(model: str) -> Shown | None:
     st.fragment(_advance, run_every=TICK if run.running else None)(model)
     if run.running or not run.done:
         return None
-    return _several(model, read.heads, run.lines, run.marks, run.total, run.used, run.left)
+    return _several(model, read.heads, run.lines, run.marks, run.total, run.used, run.left, run.cut)
 
 
 def _advance(model: str) -> None:
     """Draw how far the file is; while it runs, each tick takes it a piece further."""
-    from attention_core.ranking import line_looks
+    from attention_core.ranking import line_cut, line_looks
 
     run: Run = st.session_state[RUN]
     until = time.monotonic() + PIECE
@@ -484,6 +502,7 @@ def _advance(model: str) -> None:
         else:
             run.total = looks if run.total is None else run.total + looks
             run.used.append(run.done)
+            run.cut += line_cut(model, run.lines[run.done], LIMIT)
         run.done += 1
     if run.done or run.running:
         done = run.done / len(run.lines)
@@ -501,7 +520,7 @@ def _pick_line(lines: Sequence[str]) -> None:
         st.session_state[link.SHOWN].pop("_find_row")  # a file does not travel in the link, nor does its line
         st.number_input(t("find_head.line", lines=len(lines)), 1, len(lines), step=1, key="_find_row")
     with right:
-        st.markdown(plain(lines[n - 1]))
+        st.markdown(plain(shortened(lines[n - 1])))
         st.button(t("find_head.use"), key="find_use", on_click=_use, args=(lines[n - 1],))
 
 
@@ -617,7 +636,7 @@ def _pairs(model: str) -> Shown | None:
         return [
             f"{round(found.share[head] * len(pairs))}/{len(pairs)}",
             f"{found.right[head]:.0%}",
-            f"{found.margin[head]:+.3f}".replace("-", "−"),
+            _signed(found.margin[head]),
         ]
 
     return Shown(
@@ -680,21 +699,22 @@ def _draw_pair(model: str, head: int, heads: int, asked: str, weights: Sequence[
         on_change=link.forget,
     )
     pair = pairs[which - 1]
-    word = pair.pronoun if asked == "pronoun" else pair.adjective
+    word, given = pair.pronoun if asked == "pronoun" else pair.adjective, []
     for n, (place, text) in enumerate(zip(st.columns(2, gap="large"), pair.texts, strict=True)):
         split = text.split()
         first, second = (plain(split[noun]) for noun in pair.nouns)
         with place:
             _marked(text, (word, pair.nouns[n]), pair.glosses.get(language(), (None, None))[n])
             one, two = weights[which - 1][head, n]
+            said = apart(one, two, 3)
             st.markdown(
                 t(
                     "find_head.prefers" if one != two else "find_head.prefers_none",
                     query=plain(split[word]),
                     first=first,
                     second=second,
-                    one=f"{one:.3f}",
-                    two=f"{two:.3f}",
+                    one=said[0],
+                    two=said[1],
                     noun=first if one > two else second,
                     mark="✓" if (one > two, two > one)[n] else "✗",
                 )
@@ -703,6 +723,9 @@ def _draw_pair(model: str, head: int, heads: int, asked: str, weights: Sequence[
             query = _noun_places(model, text, word)
             links({head % heads: view}, view=f"find-{model}-{asked}-{which}-{n}", pinned=query)
             _open(_params(model, Example(text, query, 0)), head, heads)
+        given.append((text, view, (query, _noun_places(model, text, pair.nouns[n]))))
+    for n, (text, view, marked) in enumerate(given, 1):
+        take_away(model, text, head // heads, {head % heads: view}, unit="word", pair=marked, pane=f"{which}.{n}")
 
 
 def _pair_tables(found: "Switches", heads: int, pairs: "Sequence[MinimalPair]") -> dict[str, Table]:
@@ -777,15 +800,15 @@ def _draw(model: str, head: int, heads: int, examples: "Sequence[Example]") -> N
         links({head % heads: view}, view=f"find-{model}-{count}-{hash(one) % 10**9}", pinned=pinned)
     with right:
         if count > 1:
-            st.markdown(plain(one.text))
+            st.markdown(plain(shortened(one.text)))
         if one.gloss:
             st.caption(plain(one.gloss))
         say(
             "find_head.looks",
             layer=head // heads + 1,
             head=head % heads + 1,
-            query=view.queries[one.query],
-            key=view.keys[one.key],
+            query=mention(view.queries, one.query, MOST_SHOWN),
+            key=mention(view.keys, one.key, MOST_SHOWN),
             weight=f"{view.weights[one.query, one.key]:.3f}",
         )
         _open(_params(model, one), head, heads)
@@ -860,6 +883,11 @@ def _word(said: str) -> str:
     if not said.strip() or len(said) > 40:
         raise ValueError(said)
     return said
+
+
+def _signed(value: float) -> str:
+    text = f"{value:+.3f}"
+    return text.replace("-", "−") if float(text) else "0.000"
 
 
 def _number(value: float) -> str:

@@ -48,6 +48,7 @@ def one_map(model: str, text: str | Input, layer: int, head: int) -> None:
             format_func=lambda way: t(f"one_map.{way}"),
             required=True,
             width="content",
+            wrap=True,
         )
         first = controls.first_choice()
     if way in ("rollout", "flow") and getattr(text, "kind", "") == "cross":
@@ -67,6 +68,8 @@ def one_map(model: str, text: str | Input, layer: int, head: int) -> None:
         note("one_map.chosen", layer=layer + 1, head=head + 1)
         plain = head_view(model, text, layer, head, "token", "shown", first != "hidden")
         heat(plain, "weights", view=view, key=f"{view}-head", log=first == "log")
+        if plain.hidden.any():
+            note("show.hidden", share=f"{plain.hidden.mean():.0%}")
     with right:
         if found is not None:
             note(f"one_map.{way}")
@@ -74,6 +77,6 @@ def one_map(model: str, text: str | Input, layer: int, head: int) -> None:
             heat(found, "weights", view=view, key=f"{view}-all", log=first == "log", name=name)
             sink_line(found, "sinks")
             if found.hidden.any():
-                note("show.hidden", share=f"{found.hidden.mean():.0%}")
+                note(f"one_map.{way}_hidden", share=f"{found.hidden.mean():.0%}")
     if found is not None:
         take_map(found, t(f"one_map.{way}"), f"gaze-{way}", log=first == "log")

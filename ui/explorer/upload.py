@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from dataclasses import dataclass
+from itertools import islice
 
 import streamlit as st
 
@@ -10,6 +12,7 @@ from ui.text import note, plain, t
 
 MOST_BYTES = 2**20
 MOST_LINES = 2_000
+LOOKED_AT = 50  # rows of a CSV file, to see what parts its cells
 HEADERS = {"text", "texts", "sentence", "sentences", "문장", "텍스트"}
 # How files begin that are no text, in bytes, whatever their name says.
 IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\x00", b"MM\x00*")
@@ -67,13 +70,15 @@ def read_lines(name: str, data: bytes) -> Lines:
     header = None
     if name.lower().endswith(".csv"):
         try:
-            found = [row[0] if row else "" for row in csv.reader(io.StringIO(text, newline=""), strict=True)]
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
+            found = [row[0] if row else "" for row in rows]
         except csv.Error as error:
             raise FileRefusedError("csv", said=str(error)) from error
         if found and found[0].strip().casefold() in HEADERS:
             header = found.pop(0).strip()
     else:
-        found = text.splitlines()
+        found = re.split("\r\n|\r|\n", text)  # not where splitlines cuts besides: U+2028, a vertical tab …
+        found = found[:-1] if not found[-1] else found
     lines = [" ".join(line.split()) for line in found]
     kept = [line for line in lines if line]
     if not kept:
@@ -110,6 +115,19 @@ def uploader(key: str) -> tuple[str, Lines] | None:
     if found.header is not None:
         note("upload.header", header=found.header)
     return file.file_id, found
+
+
+def _delimiter(text: str) -> str:
+    """Return what parts the cells: a semicolon or a tab where each of the first rows has as many of them, else a comma.
+
+    A single row decides nothing: a sentence may well have a semicolon.
+    """
+    for mark in ",;\t":
+        rows = islice(csv.reader(io.StringIO(text, newline=""), delimiter=mark), LOOKED_AT)
+        lengths = [len(row) for row in rows if row]
+        if len(lengths) > 1 and len(set(lengths)) == 1 and lengths[0] > 1:
+            return mark
+    return ","
 
 
 def _decode(data: bytes) -> str:

@@ -54,8 +54,8 @@ def head_wall(wall: Wall, meta: dict[str, Any], *, key: str, on_pick: Callable[[
             layer · heads + head); `flow` (False: layers as rows); `order` (which number stands out in the tip; None for
             none); `colours` (one a role: a colour, None for the text's own, a number from 0 to 1 for a grey; or None
             for the accent everywhere); `legend` (roles that occur), `counts` (how many heads each role has), `roles`
-            and `statistics` (names); `places` (decimals of each statistic); `words` (`alt`, `layer`, `head`, `title`,
-            `old`, `png`, `svg`, `failed`).
+            and `statistics` (names); `heading` (written above the picture that is saved); `places` (decimals of each
+            statistic); `words` (`alt`, `layer`, `head`, `title`, `old`, `png`, `svg`, `failed`).
         key: Streamlit's key of this element; in `on_pick`, `st.session_state[key].picked` is [layer, head].
         on_pick: Called when a head is picked.
     """

@@ -75,17 +75,20 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   /** The wall as the text of an SVG, for a file: each picture an image of its own, what is written stays text. */
   function picture(legend) {
-    const [, , high, wide] = wall.shape, cut = Object.assign(document.createElement("canvas"), { width: wide, height: high }), pen = cut.getContext("2d");
+    const [, , high, broad] = wall.shape, cut = Object.assign(document.createElement("canvas"), { width: broad, height: high }), pen = cut.getContext("2d");
     const faint = css(mix(look.ground, look.text, 0.62)), line = css(mix(look.ground, look.text, 0.16)), { side } = plan;
     const parts = plan.cells.flatMap(({ i, x, y }) => {
-      pen.drawImage(atlas, ...kept.cut(i), 0, 0, wide, high);
+      pen.drawImage(atlas, ...kept.cut(i), 0, 0, broad, high);
       const title = drawing("title", {}, `${titleOf(i)}: ${meta.roles[wall.roles[i]]}, ${digits(wall.evidence[i], 2)}`);
       return [drawing("image", { href: cut.toDataURL(), x, y, width: side, height: side, preserveAspectRatio: "none", style: "image-rendering:pixelated" }, title),
         drawing("rect", { x: x - 0.5, y: y - 0.5, width: side + 1, height: side + 1, fill: "none", stroke: line, "pointer-events": "none" })];
     });
     const anchors = { left: "start", center: "middle", right: "end" };
     parts.push(...names(kept.scale).map(([text, x, y, size, align]) => drawing("text", { x, y: y + 0.36 * size, "font-size": size, "text-anchor": anchors[align], fill: faint }, String(text))));
-    return sheet(root, plan.wide, plan.tall, parts, legend);
+    const up = 28, wide = Math.max(plan.wide, widest([meta.heading], 14.5, root) + 8);   // each part by itself: a PNG draws text apart
+    parts.forEach(part => part.setAttribute("y", up + Number(part.getAttribute("y"))));
+    parts.push(drawing("text", { x: 2, y: 18, "font-size": 14, "font-weight": 600, fill: css(look.text) }, meta.heading));
+    return sheet(root, wide, plan.tall + up, parts, legend);
   }
 
   // All pictures side by side on one canvas, each in the colour of its role; the wall and the tip cut theirs from it.

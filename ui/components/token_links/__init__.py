@@ -18,7 +18,8 @@ def token_links(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: 
             or None); `pinned` (query index or None, used at the view's first mount); `queries` and `keys` (labels);
             `muted_queries` and `muted_keys` (booleans: drawn dimmer); `titles` (hover text by position, or None;
             `key_titles` where the keys differ); `heads` (`name`, `colour`: css or None for the accent); `least` (weight
-            under which edges were left out); `words` (`queries`, `keys`, `none`, `alt`).
+            under which edges were left out); `down` (how many rows lower the keys begin); `words` (`queries`, `keys`,
+            `none`, `alt`).
         arrays: The E edges, in any order: `query`, `key` and `head` int (E,), `weight` float (E,), 0 to 1; `head` is an
             index into `meta["heads"]`.
         key: Streamlit's key of this element.

@@ -9,9 +9,10 @@ const PIECES = [1, 2, 3, 4, 5, 6, 7].map(i => i / 8);
 
 /**
  * left, right: where lines begin and end; row, top: height of a token and where the first one starts; from, to: what is to be
- * painted, in css px. A key that is not null is the one of the row that is looked at. few: one row or column, not all.
+ * painted, in css px. A key that is not null is the one of the row that is looked at. down: how many rows
+ * lower the keys begin. few: one row or column, not all.
  */
-function paintLines(g, lines, { left, right, row, top, from, to, colours, scale, dpr, key, few }) {
+function paintLines(g, lines, { left, right, row, top, from, to, colours, scale, dpr, key, down, few }) {
   const heads = colours.length;
   const bend = (right - left) * 0.42, apart = Math.min(5 * scale, (row - 6) / heads);
   const exact = lines.length < 400, crowd = lines.length > CROWD;
@@ -22,7 +23,7 @@ function paintLines(g, lines, { left, right, row, top, from, to, colours, scale,
   const paths = new Map();                         // rank, or level and head -> one path
   for (const [rank, edge] of lines.entries()) {
     const shift = top + row / 2 + (edge.head - (heads - 1) / 2) * apart;
-    const a = edge.query * row + shift, b = edge.key * row + shift;
+    const a = edge.query * row + shift, b = (edge.key + down) * row + shift;
     if (Math.max(a, b) < from - 8 || Math.min(a, b) > to + 8) continue;
     const dim = key !== null && edge.key !== key, faint = crowd && edge.weight < FAINT;
     const name = (dim ? 0 : 1e6) + (exact ? rank : levelOf(edge.weight) * 1e3 + edge.head + (faint ? 0 : 500));

@@ -14,7 +14,7 @@ export default function ({ data, parentElement }) {
 
   // Tokens are built again only when they change, so that a new layer or head keeps the focus and the scroll.
   const titles = { queries: meta.titles, keys: meta.key_titles ?? meta.titles };
-  const same = JSON.stringify([queries, keys, meta.muted_queries, meta.muted_keys, titles, words]);
+  const same = JSON.stringify([queries, keys, meta.muted_queries, meta.muted_keys, titles, words, meta.down]);
   if (kept.same !== same) {
     kept.same = same;
     const token = (kind, tag, text, i) => {
@@ -29,6 +29,7 @@ export default function ({ data, parentElement }) {
     kept.keys = keys.map((text, i) => token("keys", "div", text, i));
     columns.replaceChildren(el("div", "top", el("span", "", words.queries), el("span", "", words.keys)),
       el("div", "side queries", ...kept.queries), el("div", "side keys", ...kept.keys));
+    columns.style.setProperty("--down", meta.down ?? 0);
     kept.shown = []; kept.tab = 0; kept.pin = null;
   }
   const queryOf = kept.queries, keyOf = kept.keys;
@@ -106,7 +107,7 @@ export default function ({ data, parentElement }) {
     kept.pin = pin;
     note.hidden = lines.length > 0;
     note.textContent = words.none;
-    note.style.top = top + row * ((query ?? key ?? Math.min(queries.length, 16) / 2 - 0.5) + 0.5) + "px";
+    note.style.top = top + row * ((query ?? (key === null ? null : key + (meta.down ?? 0)) ?? Math.min(queries.length, 16) / 2 - 0.5) + 0.5) + "px";
     const names = query !== null ? [queries[query], keys, "key"] : [keys[key], queries, "query"];
     spoken.textContent = resting ? "" : `${names[0]}: ` + lines.slice(-3).reverse()
       .map(edge => `${names[1][edge[names[2]]]} ${digits(edge.weight, 2)}`).join(", ");
@@ -128,7 +129,7 @@ export default function ({ data, parentElement }) {
     canvas.width = Math.round(scroll.clientWidth * dpr); canvas.height = Math.round((to - from) * dpr);
     Object.assign(canvas.style, { top: from + "px", width: scroll.clientWidth + "px", height: to - from + "px" });
     g.setTransform(dpr, 0, 0, dpr, 0, -from * dpr);
-    paintLines(g, lines, { left, right, row, top, from, to, colours, scale, dpr, key, few: lines !== edges });
+    paintLines(g, lines, { left, right, row, top, from, to, colours, scale, dpr, key, down: meta.down ?? 0, few: lines !== edges });
   }
 
   function setTab(i) {                                // one token of the column can be tabbed to; arrows go on from there
