@@ -3,6 +3,7 @@
 The picture is given back as the model saw it: after its own resizing and cropping, with normalising undone.
 """
 
+import csv
 import io
 import warnings
 from collections.abc import Sequence
@@ -270,6 +271,18 @@ def view_picture(shown: SeenPicture, layer: int, head: int, way: str = "head", w
     return PictureView(
         tuple(labels), _array(places), _array(weights.float()), _array(allowed), (grid[0], grid[1]), square, only
     )
+
+
+def picture_csv(view: PictureView) -> str:
+    """Return what is shown as a table, a line for each query and key; rows and columns count from 1, 0 for no patch."""
+    out = io.StringIO()
+    write = csv.writer(out)
+    write.writerow(["query", "query_row", "query_column", "key", "key_row", "key_column", "weight"])
+    tokens = [(label, *(place + 1).tolist()) for label, place in zip(view.labels, view.places, strict=True)]
+    for query, row in zip(tokens, view.weights, strict=True):
+        for key, weight in zip(tokens, row, strict=True):
+            write.writerow([*query, *key, np.format_float_positional(weight, trim="-")])
+    return out.getvalue()
 
 
 def head_tiles(shown: SeenPicture, layer: int, window: int = 0) -> UInt8[ndarray, "H r c"]:

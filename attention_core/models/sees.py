@@ -25,7 +25,12 @@ KNOWN = {
     "google/siglip-base-patch16-224": "SigLIP base",
     "facebook/sam-vit-base": "SAM ViT-B",
 }
-MORE_THAN_PICTURES = {"perceiver", "shieldgemma2", "llama4", "mllama"}  # the library lists them among models of pictures
+MORE_THAN_PICTURES = {
+    "perceiver",
+    "shieldgemma2",
+    "llama4",
+    "mllama",
+}  # the library lists them among models of pictures
 
 
 def sees(name: str) -> bool:
