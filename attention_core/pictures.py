@@ -51,7 +51,7 @@ class SeenPicture:
         rows: Of the grid of patches.
         columns: Of the grid of patches.
         patch: Height and width of a patch, in pixels of ``picture``.
-        special: The tokens that are no patches, such as [CLS] and [REG 1].
+        special: The tokens that are no patches, such as [CLS] and [REG1].
         picture: The picture as the model saw it, (height, width, 3).
         says: Its classes and their probabilities, the likeliest first; empty where it names none.
     """
@@ -204,10 +204,10 @@ def _special(config: object, count: int) -> tuple[list[str], list[str]]:
     after = getattr(config, "num_detection_tokens", 0) if count else 0
     registers = getattr(config, "num_register_tokens", 0) or 0
     second = ["[DIST]"] if getattr(config, "model_type", "") == "deit" else []
-    before = ["[CLS]", *second, *(f"[REG {n + 1}]" for n in range(registers))][: count - after]
+    before = ["[CLS]", *second, *(f"[REG{n + 1}]" for n in range(registers))][: count - after]
     if len(before) + after != count:
         raise ValueError(f"it has {count} tokens that are no patches, of which only {len(before) + after} are known")
-    return before, [f"[DET {n + 1}]" for n in range(after)]
+    return before, [f"[DET{n + 1}]" for n in range(after)]
 
 
 def _undone(pixels: Float[Tensor, "3 h w"], processor: object) -> UInt8[ndarray, "h w 3"]:

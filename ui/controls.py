@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import streamlit as st
 
 from attention_core.models.catalogue import offered
+from attention_core.models.sees import that_read, that_see
 from ui import link
 from ui.components import head_strip
 from ui.compute import head_thumbnails, head_view, reading
@@ -41,7 +42,7 @@ def sentence_box(key: str = "text", label: str = "", default: str = EXAMPLE) -> 
 
 def model_choice() -> str:
     """Ask for a model."""
-    models = offered()
+    models = that_read()
     model = link.restore("model", "minilm", link.one_of(*models))
     _choice(
         "model",
@@ -50,6 +51,8 @@ def model_choice() -> str:
         on_change=link.forget,
         args=("layer", "head", "also", "without"),
     )
+    if len(that_see()) > 1:  # more than Gaze's own
+        st.page_link("pages/picture.py", label=t("picture.elsewhere"))
     return model
 
 

@@ -50,16 +50,16 @@ def sees(name: str) -> bool:
         if not config.is_file():
             config = Path(try_to_load_from_cache(place, "config.json") or "")
         return _looks_at_pictures(str(config), config.stat().st_mtime_ns)
-    except (OSError, ValueError, TypeError, ModelError):
+    except (OSError, ValueError, TypeError, AttributeError, ModelError):
         return False
 
 
-def seeing() -> dict[str, str]:
+def that_see() -> dict[str, str]:
     """Return the title of each model that sees by its name: Gaze's own first, then those that are offered."""
-    return {TINY: TINY_TITLE} | {name: title for name, title in offered().items() if sees(name)}
+    return {TINY: TINY_TITLE} | {name: title for name, title in offered().items() if name != TINY and sees(name)}
 
 
-def reading() -> dict[str, str]:
+def that_read() -> dict[str, str]:
     """Return the title of each offered model that reads by its name."""
     return {name: title for name, title in offered().items() if not sees(name)}
 

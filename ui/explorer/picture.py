@@ -8,7 +8,7 @@ import streamlit as st
 
 from attention_core import compute
 from attention_core import picture_jobs as jobs
-from attention_core.models.sees import KNOWN, TINY, seeing
+from attention_core.models.sees import KNOWN, TINY, that_see
 from ui import link
 from ui.components import head_strip
 from ui.components.picture_map import picture_map
@@ -53,7 +53,7 @@ def _tiles(model: str, picture: str, layer: int, window: int) -> "np.ndarray":
 
 def model_choice() -> str:
     """Ask for a model that sees; where Gaze's own is the only one, say which others can be had, and how."""
-    models = seeing()
+    models = that_see()
     model = link.restore("vision", TINY, link.one_of(*models))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.segmented_control(
@@ -104,7 +104,7 @@ def reading(model: str, picture: str) -> "PictureReading":
         st.warning(t("reading.random"))
     if read.says:
         named = (lambda name: t(f"picture.shape_{name}")) if model == TINY else plain
-        said = [f"{named(name)} {share:.1%}" for name, share in read.says[:NAMED]]
+        said = [f"{named(name)} {share:.2%}" for name, share in read.says[:NAMED]]
         st.markdown(t("picture.says", first=said[0], rest=", ".join(said[1:])))
     return read
 
@@ -184,6 +184,8 @@ def about(model: str, picture: str, view: "PictureView", layer: int) -> None:
     note("picture.cut", width=width, height=height, patch=read.patch[0], rows=read.rows, columns=read.columns)
     if read.special:
         note("picture.special", names=", ".join(read.special))
+    if any(name.startswith("[REG") for name in read.special):
+        note("picture.registers")
     if view.square > 1:
         note("picture.squares", square=view.square)
     if read.windows and read.windows[layer] > 1:
@@ -218,7 +220,7 @@ def _csv(view: "PictureView") -> bytes:
 
 
 def _python(model: str, picture: str, layer: int, head: int, way: str, window: int) -> str:
-    file = f"assets/pictures/{picture}.png" if picture in jobs.SHIPPED else "picture.png"
+    file = f"assets/pictures/{picture}.png" if picture in jobs.SHIPPED else "my_picture.png"
     return f"""\
 from pathlib import Path
 from attention_core.models.seeing import load_seeing

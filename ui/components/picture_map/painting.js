@@ -23,7 +23,7 @@ function paintPicture(canvas, scene, source) {
   pen.imageSmoothingEnabled = source.width * 3 > wide * dpr; pen.imageSmoothingQuality = "high";
   pen.drawImage(source, 0, 0, wide, high);
   if (cell[1] >= 5) {
-    pen.strokeStyle = look.dark ? "rgba(0,0,0,.35)" : "rgba(255,255,255,.5)"; pen.lineWidth = 1;
+    pen.strokeStyle = "rgba(128,128,136,.42)"; pen.lineWidth = 1;
     pen.beginPath();
     for (let c = 1; c < columns; c++) { pen.moveTo(Math.round(c * cell[1]), 0); pen.lineTo(Math.round(c * cell[1]), height); }
     for (let r = 1; r < rows; r++) { pen.moveTo(0, Math.round(r * cell[0])); pen.lineTo(width, Math.round(r * cell[0])); }
