@@ -3,12 +3,14 @@
 import gc
 import hashlib
 import json
+import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attention_core.picture_files import open_picture
 from attention_core.settings import positive
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[1] / "assets" / "pictures"
 SHIPPED = ("shapes", "pair", "cat", "harbour")  # drawn by the script beside them
-UPLOADS = 12  # pictures of visitors that are kept, of 5 MB at most
+UPLOADS = 128 * 2**20  # bytes of visitors' pictures that are kept
 MODELS = 1  # in memory; Gaze's own, which is tiny, comes on top
 SHOWN = 384  # pixels of a picture's longer side in the browser
 
@@ -61,6 +63,7 @@ class PictureReading:
     scores: bool
 
 
+_lock = threading.Lock()
 _uploads: "OrderedDict[str, bytes]" = OrderedDict()
 _models: "OrderedDict[str, SeeingModel]" = OrderedDict()
 _seen: "OrderedDict[tuple[str, str], tuple[SeenPicture, float]]" = OrderedDict()
@@ -77,15 +80,14 @@ def keep(data: bytes) -> str:
     Raises:
         PictureRefusedError: If it is no picture that can be used.
     """
-    from attention_core.pictures import open_picture
-
     name = hashlib.sha256(data).hexdigest()[:24]
     if name not in _uploads:
         open_picture(data)
+    with _lock:  # visitors come from threads of their own
         _uploads[name] = data
-    _uploads.move_to_end(name)
-    while len(_uploads) > UPLOADS:
-        _uploads.popitem(last=False)
+        _uploads.move_to_end(name)
+        while sum(map(len, _uploads.values())) > UPLOADS:
+            _uploads.popitem(last=False)
     return name
 
 
@@ -169,7 +171,7 @@ def _model(name: str) -> "SeeingModel":
 
 
 def _picture(model: str, picture: str) -> "tuple[SeenPicture, float]":
-    from attention_core.pictures import open_picture, see
+    from attention_core.pictures import see
 
     key = (model, picture)
     if key not in _seen:

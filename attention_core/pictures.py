@@ -5,7 +5,6 @@ The picture is given back as the model saw it: after its own resizing and croppi
 
 import csv
 import io
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from numpy import ndarray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor, nn
 
 from attention_core.aggregate import head_mean, rollout
@@ -24,22 +23,10 @@ from attention_core.models.seeing import SeeingModel
 from attention_core.tokens import Token
 from attention_core.windows import WindowedCapture
 
-MOST_BYTES = 5 * 2**20
-MOST_PIXELS = 25_000_000  # a small file may unfold to more than memory holds
-MOST_ASPECT = 20
-KINDS = ("PNG", "JPEG", "WEBP")
 MOST_SQUARES = 512  # tokens of a head that is shown; a head with more is grouped into squares of patches
 MOST_TOKENS = 1600  # tokens up to which all heads of a layer are computed at once
 WAYS = ("head", "mean", "rollout")
 THUMBNAIL = 32
-
-
-class PictureRefusedError(ValueError):
-    """A file that is no picture to be used; ``reason`` names why and ``places`` are the numbers of the sentence."""
-
-    def __init__(self, reason: str, **places: object) -> None:
-        super().__init__(f"{reason} {places}")
-        self.reason, self.places = reason, places
 
 
 @dataclass(frozen=True)
@@ -110,45 +97,6 @@ class PictureView:
     grid: tuple[int, int]
     square: int
     only: str = ""
-
-
-def open_picture(data: bytes) -> Image.Image:
-    """Open a picture from a file of anybody's: PNG, JPEG or WebP, turned upright, on white where it is transparent.
-
-    Raises:
-        PictureRefusedError: If it is empty, too large, no picture, has too many pixels, or is damaged.
-    """
-    if not data:
-        raise PictureRefusedError("empty")
-    if len(data) > MOST_BYTES:
-        raise PictureRefusedError("large", size=f"{len(data) / 2**20:.1f}", most=MOST_BYTES // 2**20)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a bomb, which is defused below
-            picture = Image.open(io.BytesIO(data), formats=KINDS)
-            width, height = picture.size
-            if width * height > MOST_PIXELS:
-                raise PictureRefusedError("pixels", width=width, height=height, most=MOST_PIXELS // 10**6)
-            if max(width, height) > MOST_ASPECT * min(width, height):
-                raise PictureRefusedError("thin", width=width, height=height)
-            picture.load()
-            upright = ImageOps.exif_transpose(picture)
-    except UnidentifiedImageError as error:
-        raise PictureRefusedError("kind") from error
-    except Image.DecompressionBombError as error:
-        raise PictureRefusedError("bomb", most=MOST_PIXELS // 10**6) from error
-    except (OSError, ValueError, SyntaxError, IndexError, TypeError, EOFError) as error:
-        if isinstance(error, PictureRefusedError):
-            raise
-        raise PictureRefusedError("damaged") from error
-    if upright.mode.startswith("I"):  # 16-bit grey
-        upright = Image.fromarray((np.asarray(upright, dtype=np.float64) / 257).clip(0, 255).astype(np.uint8))
-    if "A" in upright.getbands() or "transparency" in upright.info:
-        over = upright.convert("RGBA")
-        white = Image.new("RGBA", over.size, "white")
-        white.alpha_composite(over)
-        upright = white
-    return upright.convert("RGB")
 
 
 def see(model: SeeingModel, picture: Image.Image) -> SeenPicture:

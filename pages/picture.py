@@ -5,7 +5,7 @@ import streamlit as st
 from ui import link
 from ui.explorer import picture as explorer
 from ui.frame import frame
-from ui.lesson import question, tries
+from ui.lesson import question
 
 frame("pages/picture.py")
 question("picture")
@@ -18,5 +18,5 @@ st.divider()
 view = explorer.look(model, picture, layer, head, way, window)
 explorer.about(model, picture, view, layer)
 explorer.take_away(model, picture, view, layer, head, way, window)
-tries("picture")
+explorer.prompts(model)
 link.publish()

@@ -9,8 +9,8 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoModelForImageClassification, PreTrainedModel
 from transformers import BaseImageProcessor as Processor
 
-from attention_core.errors import FolderBroken, ModelHidden
-from attention_core.models.catalogue import source
+from attention_core.errors import FolderBroken, ModelHidden, ModelUnknown
+from attention_core.models.catalogue import offered, source
 from attention_core.models.loading import _online, _reason, best_device
 from attention_core.models.sees import TINY, TINY_TITLE
 
@@ -41,7 +41,7 @@ def load_seeing(name: str, device: torch.device | str | None = None) -> SeeingMo
     """Load a model that sees.
 
     Args:
-        name: ``tiny-vit``, an offered model's name, or the path of a folder.
+        name: ``tiny-vit``, an offered model's name, the path of a folder, or the name of a model on the hub.
         device: Where to; by default that of :func:`attention_core.models.loading.best_device`.
 
     Returns:
@@ -49,11 +49,12 @@ def load_seeing(name: str, device: torch.device | str | None = None) -> SeeingMo
 
     Raises:
         FolderBroken: If its files are not there or can't be read.
+        ModelUnknown: If there is no such model on the hub, or it can't be fetched.
         ModelHidden: If it is none that looks at pictures.
     """
     device = best_device() if device is None else torch.device(device)
-    place = TINY_FOLDER if name == TINY else Path(name) if Path(name).is_dir() else source(name)
-    title = TINY_TITLE if name == TINY else Path(str(name)).name
+    place = TINY_FOLDER if name == TINY else source(name) if name in offered() else name
+    title = TINY_TITLE if name == TINY else Path(place).name
     here = Path(place).is_dir()
     options = {"local_files_only": here or not _online(), "trust_remote_code": False}
     try:
@@ -66,6 +67,8 @@ def load_seeing(name: str, device: torch.device | str | None = None) -> SeeingMo
         )
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, StrictDataclassError, SafetensorError) as error:
         reason = _reason(error).replace(str(place), title)
+        if not here:
+            raise ModelUnknown(name, reason, "check the name and the network") from error
         raise FolderBroken(
             title, reason, "put config.json, preprocessor_config.json and model.safetensors there"
         ) from error

@@ -17,17 +17,15 @@ from assets.pictures.draw import SHIPPED, SIDE, scene
 from assets.pictures.train import TESTED, accuracy, pictures
 from attention_core.aggregate import rollout
 from attention_core.captured import capture
-from attention_core.errors import FolderBroken, ModelHidden
+from attention_core.errors import FolderBroken, ModelHidden, ModelUnknown
 from attention_core.models.seeing import TINY_FOLDER, SeeingModel, load_seeing
 from attention_core.models.sees import KNOWN, TINY, sees, that_read, that_see
+from attention_core.picture_files import MOST_PIXELS, PictureRefusedError, open_picture
 from attention_core.pictures import (
-    MOST_PIXELS,
     MOST_SQUARES,
-    PictureRefusedError,
     _merged,
     _squares,
     head_tiles,
-    open_picture,
     picture_csv,
     see,
     view_picture,
@@ -333,6 +331,12 @@ def test_which_models_see_is_told_by_their_configuration(folders):
     assert all(sees(name) for name in KNOWN)
     assert not sees("nobody/knows-this")
     assert not sees("../my-vit")
+
+
+def test_a_hub_model_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr("attention_core.models.seeing._online", lambda: False)
+    with pytest.raises(ModelUnknown, match="nobody/knows-this"):
+        load_seeing("nobody/knows-this")
 
 
 def test_a_model_whose_files_are_not_all_there(folders):

@@ -269,11 +269,12 @@ def test_the_archive_is_the_heads(open_page):
     assert file["query"].shape == (65, 12)
 
 
-def test_uploads_are_bounded():
+def test_uploads_are_bounded(monkeypatch):
     from attention_core import picture_jobs as jobs
 
-    names = [jobs.keep(as_file(Image.new("RGB", (9, 9), (n, 0, 0)))) for n in range(jobs.UPLOADS + 3)]
-    assert len(set(names)) == jobs.UPLOADS + 3
-    assert len(jobs._uploads) == jobs.UPLOADS
-    assert names[0] not in jobs._uploads
-    assert names[-1] in jobs._uploads
+    files = [as_file(Image.new("RGB", (9, 9), (n, 0, 0))) for n in range(5)]
+    monkeypatch.setattr(jobs, "UPLOADS", sum(map(len, files[2:])))
+    names = [jobs.keep(data) for data in files]
+    assert list(jobs._uploads) == names[2:]
+    assert jobs.keep(files[2]) == names[2]
+    assert list(jobs._uploads)[-1] == names[2]  # what is looked at goes last

@@ -1,6 +1,7 @@
 """The page "Picture": a model that sees, a picture, and where each patch looks."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,10 +10,12 @@ import streamlit as st
 from attention_core import compute
 from attention_core import picture_jobs as jobs
 from attention_core.models.sees import KNOWN, TINY, that_see
+from attention_core.picture_files import PictureRefusedError
 from ui import link
 from ui.components import head_strip
 from ui.components.picture_map import picture_map
 from ui.compute import door
+from ui.lesson import tries
 from ui.text import note, plain, say, t, words
 
 if TYPE_CHECKING:
@@ -31,12 +34,12 @@ def _read(model: str, picture: str) -> "PictureReading":
     return compute.run(jobs.read, model, picture)
 
 
-@door
+@partial(door, most=96)
 def _pixels(model: str, picture: str) -> "np.ndarray":
     return compute.run(jobs.pixels, model, picture)
 
 
-@door
+@partial(door, most=96)  # up to a megabyte each
 def _view(model: str, picture: str, layer: int, head: int, way: str, window: int) -> "PictureView":
     return compute.run(jobs.view, model, picture, layer, head, way, window)
 
@@ -86,8 +89,6 @@ def picture_choice() -> str:
     if file is None:
         note("picture.no_file")
         return names[0]
-    from attention_core.pictures import PictureRefusedError
-
     try:
         return jobs.keep(file.getvalue())
     except PictureRefusedError as error:
@@ -213,6 +214,12 @@ def take_away(model: str, picture: str, view: "PictureView", layer: int, head: i
         st.code(_python(model, picture, layer, head, way, window), language="python")
 
 
+def prompts(model: str) -> None:
+    """Write what to try with Gaze's own model."""
+    if model == TINY:
+        tries("picture")
+
+
 def _csv(view: "PictureView") -> bytes:
     from attention_core.pictures import picture_csv
 
@@ -224,7 +231,8 @@ def _python(model: str, picture: str, layer: int, head: int, way: str, window: i
     return f"""\
 from pathlib import Path
 from attention_core.models.seeing import load_seeing
-from attention_core.pictures import open_picture, see, view_picture
+from attention_core.picture_files import open_picture
+from attention_core.pictures import see, view_picture
 
 shown = see(load_seeing({model!r}), open_picture(Path({file!r}).read_bytes()))
 view = view_picture(shown, layer={layer}, head={head}, way={way!r}, window={window})  # counted from 0
@@ -236,8 +244,8 @@ def _default(view: "PictureView") -> int:
     """Return the token that looks at first: [CLS], or else the patch in the middle."""
     if view.labels[0] == "[CLS]":
         return 0
-    inside = np.flatnonzero(view.places[:, 0] >= 0)
-    return int(inside[len(inside) // 2])
+    patches = np.where(view.places >= 0, view.places, np.nan)
+    return int(np.nanargmin(np.abs(patches - np.nanmean(patches, axis=0)).sum(axis=1)))
 
 
 def _file(model: str, picture: str, layer: int, head: int, way: str) -> str:

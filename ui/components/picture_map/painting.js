@@ -15,14 +15,14 @@ function pictureCanvas(pixels, look, faded) {
 
 /** The picture at the size of the grid, and the lines between its patches. */
 function paintPicture(canvas, scene, source) {
-  const { width, height, wide, high, columns, rows, dpr, look, cell, owner } = scene, pen = canvas.getContext("2d");
+  const { width, height, wide, high, columns, rows, dpr, look, cell, owner, chosen } = scene, pen = canvas.getContext("2d");
   canvas.width = Math.round(width * dpr); canvas.height = Math.round(height * dpr);
   Object.assign(canvas.style, { width: width + "px", height: height + "px" });
   pen.setTransform(dpr, 0, 0, dpr, 0, 0);
   pen.fillStyle = css(mix(look.ground, look.text, 0.08)); pen.fillRect(0, 0, width, height);
   pen.imageSmoothingEnabled = source.width * 3 > wide * dpr; pen.imageSmoothingQuality = "high";
   pen.drawImage(source, 0, 0, wide, high);
-  if (cell[1] >= 5) {
+  if (cell[1] >= 7) {
     pen.strokeStyle = "rgba(128,128,136,.42)"; pen.lineWidth = 1;
     pen.beginPath();
     for (let c = 1; c < columns; c++) { pen.moveTo(Math.round(c * cell[1]), 0); pen.lineTo(Math.round(c * cell[1]), height); }
@@ -30,14 +30,18 @@ function paintPicture(canvas, scene, source) {
     pen.stroke();
   }
   // A window's frame: where a patch and its neighbour are of two windows. After a shift, a window comes in parts.
-  pen.strokeStyle = css(look.text); pen.lineWidth = 1.5;
-  pen.beginPath();
-  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) {
-    const own = owner[r * columns + c], x = c * cell[1], y = r * cell[0];
-    if (c && owner[r * columns + c - 1] !== own) { pen.moveTo(x, y); pen.lineTo(x, y + cell[0]); }
-    if (r && owner[(r - 1) * columns + c] !== own) { pen.moveTo(x, y); pen.lineTo(x + cell[1], y); }
+  for (const [mine, colour, thick] of [[null, css(look.text), 1.25], [chosen, css(look.accent), 2.5]]) {
+    if (chosen === null) break;
+    const divided = (a, b) => owner[a] !== owner[b] && (mine === null || owner[a] === mine || owner[b] === mine);
+    pen.strokeStyle = colour; pen.lineWidth = thick;
+    pen.beginPath();
+    for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) {
+      const i = r * columns + c, x = c * cell[1], y = r * cell[0];
+      if (c && divided(i, i - 1)) { pen.moveTo(x, y); pen.lineTo(x, y + cell[0]); }
+      if (r && divided(i, i - columns)) { pen.moveTo(x, y); pen.lineTo(x + cell[1], y); }
+    }
+    pen.stroke();
   }
-  pen.stroke();
   return pen;
 }
 

@@ -50,7 +50,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const look = theme(root), dpr = window.devicePixelRatio || 1, room = from.box.clientWidth, [share_h, share_w] = meta.cell;
     const [ph, pw] = picture.shape, ratio = (rows * share_h * ph) / (columns * share_w * pw);   // of the grid
     const width = Math.min(room, 470 * scale, 470 * scale / ratio), height = width * ratio;
-    scene = { look, dpr, rows, columns, owner, width, height, cell: [height / rows, width / columns],
+    scene = { look, dpr, rows, columns, owner, chosen: chosen ?? null, width, height, cell: [height / rows, width / columns],
       wide: width / (columns * share_w), high: height / (rows * share_h) };
     plain = pictureCanvas(picture, look, false); faded = pictureCanvas(picture, look, true);
     kept.foot.replaceChildren(kept.bar, pngButton(root, words.png, meta.file, () => ({ canvas: to.canvas, legend: [[css(look.accent), strongest(asks())]] })));
@@ -114,7 +114,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const { canvas } = kept[side], show = cell => { const token = tokenAt(cell); gaze.setHover(view, token === undefined ? null : hovers[side](token)); };
     canvas.onpointermove = canvas.onpointerdown = event => show(cellAt(canvas, event));
     canvas.onpointerleave = event => { if (event.pointerType !== "touch") gaze.setHover(view, null); };
-    canvas.onblur = () => gaze.setHover(view, null);
+    canvas.onblur = () => { if ((gaze.hover(view)?.key != null) === (side === "to")) gaze.setHover(view, null); };   // the other's stays
     canvas.onclick = event => { const cell = cellAt(canvas, event); kept[side].cell = cell; if (side === "from") choose(cell); };
     canvas.onkeydown = event => {
       const [r, c] = kept[side].cell ?? (places[2 * asks()] >= 0 ? place(asks()) : place(patches[0]));
