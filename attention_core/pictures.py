@@ -236,20 +236,22 @@ def picture_csv(view: PictureView) -> str:
 def head_tiles(shown: SeenPicture, layer: int, window: int = 0) -> UInt8[ndarray, "H r c"]:
     """Return a small picture of each head of a layer: where [CLS] looks, or without one, the mean over all tokens.
 
-    0 is no weight, 255 the largest weight that a patch of the picture gets.
+    0 is no weight, 255 the largest weight that a patch of the picture gets. A window is drawn as the layer holds it: in
+    one piece, also where its patches lie at opposite edges of the picture.
     """
     seen, at = shown.of(layer, window)
     places = _places(seen.tokens, shown.grid(layer)[1])
     inside = places[:, 0] >= 0
-    low, high = places[inside].amin(dim=0), places[inside].amax(dim=0)
-    square = int(-(-(high - low + 1).amax() // THUMBNAIL))
-    rows, columns = ((high - low) // square + 1).tolist()
+    if shown.windowed:
+        width = shown.seen.windows(layer).width
+        places = torch.stack([torch.arange(len(places)) // width, torch.arange(len(places)) % width], dim=1)
+    square = int(-(-(places.amax() + 1) // THUMBNAIL))
+    where = places[inside] // square
+    rows, columns = (places.amax(dim=0) // square + 1).tolist()
     tiles = []
     for head in range(seen.layer(at).heads):
-        row = _looked_at(seen, at, head)[inside].float().cpu()
         tile = torch.zeros(rows, columns)
-        where = (places[inside] - low) // square
-        tile.index_put_((where[:, 0], where[:, 1]), row, accumulate=True)
+        tile.index_put_((where[:, 0], where[:, 1]), _looked_at(seen, at, head).float().cpu()[inside], accumulate=True)
         tiles.append((tile / tile.max().clamp_min(1e-12) * 255).round().to(torch.uint8))
     return _array(torch.stack(tiles))
 

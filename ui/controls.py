@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import streamlit as st
 
 from attention_core.models.catalogue import offered
-from attention_core.models.sees import that_read, that_see
+from attention_core.models.sees import sees, that_read
 from ui import link
 from ui.components import head_strip
 from ui.compute import head_thumbnails, head_view, reading
@@ -43,7 +43,13 @@ def sentence_box(key: str = "text", label: str = "", default: str = EXAMPLE) -> 
 def model_choice() -> str:
     """Ask for a model."""
     models = that_read()
-    model = link.restore("model", "minilm", link.one_of(*models))
+
+    def parse(said: str) -> str:
+        if said not in models and sees(said):
+            link.tell("picture.elsewhere", model=said)
+        return link.one_of(*models)(said)
+
+    model = link.restore("model", "minilm", parse)
     _choice(
         "model",
         models,
@@ -51,8 +57,6 @@ def model_choice() -> str:
         on_change=link.forget,
         args=("layer", "head", "also", "without"),
     )
-    if len(that_see()) > 1:  # more than Gaze's own
-        st.page_link("pages/picture.py", label=t("picture.elsewhere"))
     return model
 
 

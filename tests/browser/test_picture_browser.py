@@ -92,14 +92,14 @@ def test_a_patch_is_pinned_and_stands_in_the_link(opened):
 def test_keys(opened):
     page, own = opened, picture_map(opened)
     own.locator(".from canvas").focus()
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")  # from 2·2, which was clicked last
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(own).to_have_attribute("data-pin", "10")
+    expect(own).to_have_attribute("data-pin", "19")
     own.locator(".to canvas").focus()
     page.keyboard.press("Home")
     expect(own.locator(".exact")).to_contain_text("weight 0.")
-    expect(own).to_have_attribute("data-query", "10")
+    expect(own).to_have_attribute("data-query", "19")
     page.keyboard.press("Escape")
 
 

@@ -235,6 +235,9 @@ def test_windows_of_a_picture():
         view_picture(shown, 1, 0, "mean", 4).weights, shown.seen.window(1, 4).shares(0).weights.mean(0), atol=1e-6
     )
     assert head_tiles(shown, 1, 4).shape == (3, 3, 3)
+    corner = view_picture(shown, 1, 2, window=8)  # rolled round the edge, and padded
+    mean = np.where(corner.places[:, 0] >= 0, corner.weights.mean(axis=0), 0).reshape(3, 3)
+    np.testing.assert_allclose(head_tiles(shown, 1, 8)[2], mean / mean.max() * 255, atol=0.51)
     with pytest.raises(ValueError, match="look at no others"):
         view_picture(shown, 1, 0, "rollout")
 

@@ -234,12 +234,10 @@ def test_text_pages_offer_no_model_that_only_sees(open_page, path):
     assert {name.replace("\\", "") for name in offered} <= {"tiny-bert"}
     if path == "pages/sentence.py":
         assert link(page)["model"] == "minilm"
-        assert [e for e in page.get("page_link") if e.proto.page == "picture" and "Your models" in e.proto.label]
-
-
-def test_text_pages_without_such_models_say_nothing_of_them(open_page):
-    page = open_page("pages/sentence.py", lang="en")
-    assert not [e for e in page.get("page_link") if "Your models" in e.proto.label]
+        assert "tiny-swin looks at pictures" in said(page)
+        assert "[Picture](picture)" in said(page)
+        page.slider(key="layer").set_value(2).run()
+        assert "looks at pictures" not in said(page)
 
 
 @pytest.mark.parametrize("way", ["head", "rollout"])
