@@ -45,6 +45,7 @@ class PictureReading:
         seconds: How long preparing the picture, the forward pass and the capture took.
         pretrained: False for a model that was never trained.
         scores: False where the model hands out weights only.
+        own_processor: False where PIL stands in for the model's own preparation of pictures.
     """
 
     title: str
@@ -61,6 +62,7 @@ class PictureReading:
     seconds: float
     pretrained: bool
     scores: bool
+    own_processor: bool
 
 
 _lock = threading.Lock()
@@ -115,6 +117,7 @@ def read(model: str, picture: str) -> PictureReading:
         seconds=seconds,
         pretrained=seen.pretrained,
         scores=seen.scores,
+        own_processor=loaded.own_processor,
     )
 
 

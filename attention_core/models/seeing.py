@@ -6,7 +6,15 @@ from pathlib import Path
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoModelForImageClassification, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoImageProcessor,
+    AutoModel,
+    AutoModelForImageClassification,
+    BitImageProcessorPil,
+    PreTrainedModel,
+    ViTImageProcessorPil,
+)
 from transformers import BaseImageProcessor as Processor
 
 from attention_core.errors import FolderBroken, ModelHidden, ModelUnknown
@@ -15,6 +23,8 @@ from attention_core.models.loading import _online, _reason, best_device
 from attention_core.models.sees import TINY, TINY_TITLE
 
 TINY_FOLDER = Path(__file__).parents[2] / "assets" / "pictures" / "tiny_vit"
+PREPARING = ("size", "crop_size", "resample", "image_mean", "image_std", "rescale_factor")
+PREPARING += ("do_resize", "do_center_crop", "do_rescale", "do_normalize")
 VISION_PARTS = ("vision_model", "vision_encoder", "vision_tower")
 
 
@@ -28,6 +38,8 @@ class SeeingModel:
         module: The model, or the part of it that sees; in evaluation mode.
         processor: What makes pixels of a picture, with the model's own resizing, cropping and normalising.
         pretrained: False where weights that attention rests on were not among the files, and so are random.
+        own_processor: False where the library has the model's own preparation for torchvision only: then the picture is
+            resized, cropped and normalised by the same numbers, from preprocessor_config.json, but by PIL.
     """
 
     name: str
@@ -35,6 +47,7 @@ class SeeingModel:
     module: PreTrainedModel
     processor: Processor
     pretrained: bool
+    own_processor: bool = True
 
 
 def load_seeing(name: str, device: torch.device | str | None = None) -> SeeingModel:
@@ -59,7 +72,7 @@ def load_seeing(name: str, device: torch.device | str | None = None) -> SeeingMo
     options = {"local_files_only": here or not _online(), "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(place, **options)
-        processor = AutoImageProcessor.from_pretrained(place, backend="pil", **options)
+        processor, own = _processor(place, options)
         classes = any(kind.endswith("ForImageClassification") for kind in config.architectures or [])
         # SAM chooses its attention when it is made and knows only the library's; capturing sets Gaze's for all others.
         module, report = (AutoModelForImageClassification if classes else AutoModel).from_pretrained(
@@ -78,7 +91,19 @@ def load_seeing(name: str, device: torch.device | str | None = None) -> SeeingMo
             raise ModelHidden(title, f"{type(module).__name__} does not look at pictures alone", "choose another model")
         module = parts[0]
     missing = [key for key in report["missing_keys"] if not any(p in key for p in ("pooler", "head", "classifier"))]
-    return SeeingModel(name, title, module.to(device).eval(), processor, not missing)
+    return SeeingModel(name, title, module.to(device).eval(), processor, not missing, own)
+
+
+def _processor(place: Path | str, options: dict[str, bool]) -> tuple[Processor, bool]:
+    """Return what prepares a model's pictures, and whether it is the model's own."""
+    told, _ = Processor.get_image_processor_dict(place, **options)  # one that is missing is an error of its own
+    try:
+        return AutoImageProcessor.from_pretrained(place, backend="pil", **options), True
+    except (ImportError, ValueError):
+        if not isinstance(size := told.get("size"), dict):
+            raise
+        plain = {name: told[name] for name in PREPARING if told.get(name) is not None}
+        return (BitImageProcessorPil if "shortest_edge" in size else ViTImageProcessorPil)(**plain), False
 
 
 def _both(module: PreTrainedModel) -> bool:

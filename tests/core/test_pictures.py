@@ -348,6 +348,34 @@ def test_a_model_whose_files_are_not_all_there(folders):
     assert str(folders) not in broken.value.reason
 
 
+def prepared(folder, family, told):
+    """Save a model with a processor's configuration, load it, and show it a picture that is wider than high."""
+    build(next(one for one in SEE if one.name == family)).save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(told))
+    model = load_seeing(str(folder), "cpu")
+    return model, see(model, open_picture(file("cat")))
+
+
+def test_what_a_model_cuts_off_is_not_shown(tmp_path):
+    told = {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 15}, "crop_size": 15}
+    model, shown = prepared(tmp_path, "CLIP, vision", told)
+    whole = open_picture(file("cat")).resize((20, 15), Image.Resampling.BICUBIC)
+    assert model.own_processor
+    assert shown.picture.shape == (15, 15, 3)
+    assert np.abs(shown.picture - np.asarray(whole, int)[:, 2:17]).mean() < 2
+
+
+def test_pil_stands_in_where_only_torchvision_would_do(tmp_path):
+    told = {"image_processor_type": "DINOv3ViTImageProcessor", "size": {"height": 15, "width": 15}}
+    told |= {"image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.3, 0.4], "resample": 2}
+    model, shown = prepared(tmp_path, "DINOv3", told)
+    assert not model.own_processor
+    assert tuple(model.processor.image_mean) == (0.4, 0.5, 0.6)
+    small = open_picture(file("cat")).resize((15, 15), Image.Resampling.BILINEAR)
+    assert np.abs(shown.picture - np.asarray(small, int)).max() <= 1
+    assert load_seeing(TINY, "cpu").own_processor
+
+
 @pytest.mark.parametrize(
     ("family", "why"),
     [("ResNet", "no weights"), ("Segformer", "patches of one size|different things")],

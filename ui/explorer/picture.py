@@ -183,6 +183,8 @@ def about(model: str, picture: str, view: "PictureView", layer: int) -> None:
     read = _read(model, picture)
     height, width = read.size
     note("picture.cut", width=width, height=height, patch=read.patch[0], rows=read.rows, columns=read.columns)
+    if not read.own_processor:
+        note("picture.prepared")
     if read.special:
         note("picture.special", names=", ".join(read.special))
     if any(name.startswith("[REG") for name in read.special):
