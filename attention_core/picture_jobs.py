@@ -93,6 +93,11 @@ def keep(data: bytes) -> str:
     return name
 
 
+def has(name: str) -> bool:
+    """Return whether a visitor's picture is still kept."""
+    return name in _uploads
+
+
 def read(model: str, picture: str) -> PictureReading:
     """Show a picture to a model, and say what was seen.
 

@@ -47,6 +47,7 @@ def model_choice() -> str:
     def parse(said: str) -> str:
         if said not in models and sees(said):
             link.tell("picture.elsewhere", model=said)
+            return "minilm"
         return link.one_of(*models)(said)
 
     model = link.restore("model", "minilm", parse)

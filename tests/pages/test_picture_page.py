@@ -147,6 +147,20 @@ def test_an_own_picture(open_page):
     assert np.abs(arrays(page, "picture_map")["picture"].astype(int) - [0, 200, 0]).max() <= 3
 
 
+def test_an_own_picture_is_still_there_after_another_page(open_page):
+    page = open_page(PAGE, lang="en", picture="own")
+    page.file_uploader[0].upload("blue.png", as_file(Image.new("RGB", (40, 40), (0, 0, 210))), "image/png").run()
+    page.switch_page("app.py").run()
+    page.switch_page(PAGE).run()
+    assert not page.exception
+    assert link(page)["picture"] == "own"
+    assert np.abs(arrays(page, "picture_map")["picture"].astype(int) - [0, 0, 210]).max() <= 3
+    assert "from before" in captions(page)
+    page.file_uploader[0].upload("bad.png", b"no picture", "image/png").run()
+    assert page.error
+    assert "from before" not in captions(page)
+
+
 @pytest.mark.parametrize("lang", ["en", "ko"])
 @pytest.mark.parametrize(
     ("data", "words"),
@@ -236,6 +250,7 @@ def test_text_pages_offer_no_model_that_only_sees(open_page, path):
         assert link(page)["model"] == "minilm"
         assert "tiny-swin looks at pictures" in said(page)
         assert "[Picture](picture)" in said(page)
+        assert "does not exist" not in said(page)
         page.slider(key="layer").set_value(2).run()
         assert "looks at pictures" not in said(page)
 

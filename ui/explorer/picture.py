@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attention_core.picture_jobs import PictureReading
     from attention_core.pictures import PictureView
 
-OWN = "own"
+OWN, KEPT = "own", "_own_picture"
 WAYS = ("head", "mean", "rollout")
 MOST_TOKENS = 1600  # as in attention_core.pictures, which is not loaded for it
 FIRST = {TINY: (1, 3)}  # the layer and the head that find the red shape, counted from 1; a test finds them again
@@ -85,12 +85,15 @@ def picture_choice() -> str:
     _pills("picture", names)
     if chosen != OWN:
         return chosen
-    file = st.file_uploader(t("picture.file"), ("png", "jpg", "jpeg", "webp"), key="picture_file")
+    kinds = ("png", "jpg", "jpeg", "webp")
+    file = st.file_uploader(t("picture.file"), kinds, key="picture_file", on_change=_forget_file)
     if file is None:
-        note("picture.no_file")
-        return names[0]
+        before = st.session_state.get(KEPT, "")  # an uploader forgets its file on the way to another page
+        note("picture.from_before" if jobs.has(before) else "picture.no_file")
+        return before if jobs.has(before) else names[0]
     try:
-        return jobs.keep(file.getvalue())
+        st.session_state[KEPT] = jobs.keep(file.getvalue())
+        return st.session_state[KEPT]
     except PictureRefusedError as error:
         places = {name: plain(value) for name, value in error.places.items()}
         st.error(t(f"picture.refused_{error.reason}", **places))
@@ -266,6 +269,10 @@ def _segments(key: str, names: Iterable[str]) -> None:
     label = lambda name: t(f"picture.way_{name}_short")  # noqa: E731
     about = {"required": True, "width": "content", "help": t("picture.way_help")}
     st.segmented_control(t("picture.way"), list(names), key=key, format_func=label, **about)
+
+
+def _forget_file() -> None:
+    st.session_state.pop(KEPT, None)
 
 
 def _pick(key: str, component: str, event: str) -> None:
