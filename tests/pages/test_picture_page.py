@@ -214,6 +214,7 @@ def test_windows_are_chosen(open_page, lang):
     page.slider(key="picture_layer").set_value(3).run()
     assert not page.exception
     assert payload(page, "picture_map")["grid"] == [4, 4]
+    assert "2 × 2" in captions(page)
     assert payload(page, "picture_map")["cell"] == pytest.approx([8 / 28, 8 / 28])
     assert arrays(page, "picture_heads")["tiles"].shape[0] == 6
 

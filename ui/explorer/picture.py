@@ -186,6 +186,9 @@ def about(model: str, picture: str, view: "PictureView", layer: int) -> None:
     read = _read(model, picture)
     height, width = read.size
     note("picture.cut", width=width, height=height, patch=read.patch[0], rows=read.rows, columns=read.columns)
+    rows, columns = _owners(model, picture, layer).shape
+    if rows < read.rows:
+        note("picture.coarser", rows=rows, columns=columns, side=round(read.rows / rows))
     if not read.own_processor:
         note("picture.prepared")
     if read.special:
