@@ -347,6 +347,11 @@ def capture(
         raise TypeError(f"one text at a time, as a string, not {type(text).__name__}")
     if text is None:
         module = model.module if isinstance(model, LoadedModel) else model
+        from attention_core.windows import capture_windows, has_windows
+
+        if has_windows(module):
+            pretrained = model.pretrained if isinstance(model, LoadedModel) else bool(module.config.name_or_path)
+            return capture_windows(module, inputs, pretrained=pretrained)
         tokens = _number_tokens(inputs.get("input_ids"))
         read = Prepared("", tokens, "", _number_tokens(inputs.get("decoder_input_ids")), False, inputs)
     else:

@@ -52,7 +52,7 @@ class Formula:
 
     def changed(self, changes: "Formula") -> "Formula":
         """Return this formula with every field that ``changes`` sets."""
-        defaults = {field.name: field.default for field in fields(self)}
+        defaults = {field.name: field.default for field in fields(changes)}
         return replace(self, **{n: getattr(changes, n) for n, d in defaults.items() if getattr(changes, n) is not d})
 
     @property

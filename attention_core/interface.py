@@ -4,7 +4,7 @@ A model that is set to it behaves exactly as with "sdpa". Only inside :func:`rec
 formula of each layer kept: references to tensors that exist anyway, so memory grows with the text, not with its square.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -57,10 +57,11 @@ class LayerAttention:
 
 @dataclass
 class Recording:
-    """The layers met so far, in the order of their computing."""
+    """The layers met so far, in the order of their computing; ``windows`` takes what is a batch of windows instead."""
 
     names: dict[int, str]
     two_stacks: bool
+    windows: Callable[..., None] | None = None
     layers: list[LayerAttention] = field(default_factory=list)
     masks: dict[tuple[int, bool, int | None], tuple[Tensor, Formula]] = field(default_factory=dict)
 
@@ -92,8 +93,10 @@ _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 @contextmanager
-def recording(module: PreTrainedModel) -> Iterator[Recording]:
+def recording(module: PreTrainedModel, windows: Callable[..., None] | None = None) -> Iterator[Recording]:
     """Switch a model to Gaze's attention function, keep what its layers are given, and set everything back afterwards.
+
+    In a model that looks in windows, ``windows`` is handed what each layer is given instead.
 
     Raises:
         TypeError: If the model's attention does not go through transformers' attention interface.
@@ -110,7 +113,7 @@ def recording(module: PreTrainedModel) -> Iterator[Recording]:
         module.set_attn_implementation(NAME)
     if training:
         module.eval()
-    token = _current.set(Recording(names, bool(module.config.is_encoder_decoder)))
+    token = _current.set(Recording(names, bool(module.config.is_encoder_decoder), windows))
     try:
         yield _current.get()
     finally:
@@ -139,6 +142,9 @@ def gaze_attention(
 ) -> tuple[Float[Tensor, "B Q H Dv"], None]:
     """Compute one layer as transformers' "sdpa" does, with soft-cap and sink as well; keep what it was given."""
     record = _current.get()
+    if record is not None and record.windows is not None:
+        record.windows(query, key, value, attention_mask, kwargs)
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     special = kwargs.get("softcap") is not None or kwargs.get("s_aux") is not None
     if record is None and not special:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)

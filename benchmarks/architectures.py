@@ -12,7 +12,17 @@ import torch
 from transformers.utils import logging
 
 from attention_core import capture
-from benchmarks.families import FAMILIES, Family, build, eager_weights, inputs, pairs
+from benchmarks.families import (
+    FAMILIES,
+    WINDOWED,
+    Family,
+    build,
+    eager_weights,
+    inputs,
+    pairs,
+    window_pairs,
+    window_weights,
+)
 
 HEAD = "| family | what is seen | kinds | largest difference from eager |\n|---|---|---|--:|"
 
@@ -24,6 +34,12 @@ def line(family: Family) -> str:
         seen = capture(module, **given)
     except (TypeError, ValueError) as error:
         return f"| {family.name} | refused: {error} | | |"
+    if family in WINDOWED:
+        differences = [
+            (own - theirs).abs().max().item() for own, theirs in window_pairs(seen, window_weights(family, given))
+        ]
+        what = "scores and weights" if seen.scores else "weights only"
+        return f"| {family.name} | {what}, in windows | self | {f'{max(differences):.0e}' if seen.scores else '–'} |"
     kinds = ", ".join(seen.kinds) + (f"; not seen: {', '.join(seen.skipped)}" if seen.skipped else "")
     if not seen.scores:  # they are eager's
         return f"| {family.name} | weights only | {kinds} | – |"
@@ -36,7 +52,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.set_verbosity_error()
     torch.set_num_threads(1)
-    lines = [line(family) for family in FAMILIES]
+    lines = [line(family) for family in (*FAMILIES, *WINDOWED)]
     counts = [sum(f"| {what}" in one for one in lines) for what in ("scores", "weights only", "refused")]
     print(
         f"{len(lines)} families, transformers {version('transformers')}: scores and weights of {counts[0]}, "

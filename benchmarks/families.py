@@ -4,17 +4,18 @@ Sizes are primes, or primes times heads, and differ wherever a model allows it, 
 Weights are drawn so wide that no head looks everywhere equally: equal weights would prove nothing.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 import transformers
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from attention_core import Capture
 from attention_core.weights_only import KINDS
+from attention_core.windows import WindowedCapture, has_windows
 
 SOURCE, TARGET, VOCABULARY, LONG = 11, 7, 61, 48
 SPREAD = 0.25  # the standard deviation of the weights
@@ -67,8 +68,11 @@ QWEN_3_NEXT |= {"linear_key_head_dim": 6, "linear_value_head_dim": 6, "linear_nu
 QWEN_3_NEXT |= {"linear_num_value_heads": 4, "shared_expert_intermediate_size": 20}
 MAMBA = IDS | {"hidden_size": 39, "num_hidden_layers": 2, "state_size": 5}
 WHISPER = BART | {"d_model": 42, "num_mel_bins": 5, "max_source_positions": 13, "max_target_positions": 17}
-SWIN = {"image_size": 24, "patch_size": 4, "embed_dim": 15, "depths": [1, 1], "num_heads": [3, 3], "window_size": 3}
+# Two layers in each stage: the second is shifted. A grid of 7 × 7 does not divide into windows of 3 × 3.
+SWIN = {"image_size": 28, "patch_size": 4, "embed_dim": 15, "depths": [2, 2], "num_heads": [3, 6], "window_size": 3}
+SWIN_2_SR = SWIN | {"image_size": 9, "patch_size": 1, "num_heads": [3, 3]}
 SAM = VIT | {"window_size": 2, "global_attn_indexes": [1], "output_channels": 7}
+VIT_DET = VIT | {"window_size": 2, "window_block_indices": [0], "use_relative_position_embeddings": True}
 CLIP = {"text_config": BERT, "vision_config": VIT, "image_size": 15}
 GPT_NEO = IDS | {"hidden_size": 39, "num_layers": 2, "num_heads": 3, "max_position_embeddings": 37}
 GPT_NEO |= {"attention_types": [[["local", "global"], 1]], "window_size": 3}
@@ -205,8 +209,6 @@ PICTURES_AND_SOUND = (
     Family("CLIP, vision", "CLIPVision", VIT, "image"),
     Family("SigLIP, vision", "SiglipVision", VIT, "image"),
     Family("I-JEPA", "IJepa", VIT, "image"),
-    Family("Swin", "Swin", SWIN, "image", shows="nothing", why="windows"),
-    Family("SAM, vision", "SamVision", SAM, "image", shows="nothing", why="hands out no weights"),
     Family("CLIP, both at once", "CLIP", CLIP, "text and image", shows="nothing", why="capture one of its parts"),
     Family("Wav2Vec2", "Wav2Vec2", SOUND, "sound"),
     Family("HuBERT", "Hubert", SOUND, "sound"),
@@ -246,6 +248,16 @@ OWN_WAYS = (
     Family("Nyströmformer", "Nystromformer", BERT, shows="nothing", why="landmarks"),
     Family("YOSO", "Yoso", BERT, shows="nothing", why="hashing"),
     Family("FNet", "FNet", BERT, shows="nothing", why="none of FNetModel's layers"),
+)
+WINDOWED = (
+    Family("Swin", "Swin", SWIN, "image", {"factor": 5**-0.5, "bias": ...}),
+    Family("Swin v2", "Swinv2", SWIN, "image", shows="weights", spread=0.1),
+    Family("Swin2SR", "Swin2SR", SWIN_2_SR, "image", shows="weights", spread=0.1),
+    Family("MaskFormer's Swin", "MaskFormerSwin", SWIN, "image", shows="weights"),
+    Family("Donut's Swin", "DonutSwin", SWIN, "image", shows="weights"),
+    Family("SAM, vision", "SamVision", SAM, "image", {"factor": 13**-0.5, "bias": ...}),
+    Family("SAM-HQ, vision", "SamHQVision", SAM, "image", {"factor": 13**-0.5, "bias": ...}),
+    Family("ViTDet", "VitDet", VIT_DET, "image", shows="weights"),
 )
 FAMILIES = (*ENCODERS, *DECODERS, *HYBRIDS, *TWO_STACKS, *PICTURES_AND_SOUND, *OWN_WAYS)
 NO_MASK = ("image", "sound", "sound and text", "text and image")
@@ -298,3 +310,35 @@ def pairs(seen: Capture, expected: Mapping[str, list[Tensor]]) -> Iterator[tuple
             weights = expected[kind][seen.place(layer, kind) if every else layer]
             for head in range(seen.layer(layer, kind).heads):
                 yield seen.weights(layer, head, kind=kind), weights[head]
+
+
+def window_weights(family: Family, given: Mapping[str, Tensor]) -> list[Tensor]:
+    """Return what the library computes in its plainest way in a model that looks in windows: each layer's (W, H, N, N).
+
+    What it hands out as a whole may be the last layer of each stage only, so each layer's attention is asked.
+    """
+    module = build(replace(family, config={**family.config, "attn_implementation": "eager"}))
+    found: list[Tensor] = []
+
+    def keep(part: nn.Module, args: tuple, output: tuple) -> None:
+        heads = getattr(part, "num_attention_heads", 1)
+        found.append(output[1] if output[1].ndim == 4 else output[1].unflatten(0, (-1, heads)))
+
+    for part in module.modules():
+        if has_windows(part) and not any(has_windows(inner) for inner in part.children()):  # one layer
+            attention = getattr(part, "attn", None) or part.attention
+            if not module._can_set_attn_implementation():
+                ask = lambda _, args, kwargs: (args, {**kwargs, "output_attentions": True})  # noqa: E731
+                attention.register_forward_pre_hook(ask, with_kwargs=True)
+            attention.register_forward_hook(keep)
+    with torch.no_grad():
+        module(**given)
+    return found
+
+
+def window_pairs(seen: WindowedCapture, expected: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the weights of every head of every window of every layer beside the library's own."""
+    for layer, own in enumerate(seen.cut):
+        for number in range(own.windows.count):
+            for head in range(own.heads):
+                yield seen.window(layer, number).weights(0, head), expected[layer][number, head]

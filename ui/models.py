@@ -8,6 +8,7 @@ from attention_core.errors import ModelError
 from attention_core.models import hub
 from attention_core.models.catalogue import Listed, is_path, listed, offered, source
 from attention_core.models.optional import OPTIONAL, command, installed
+from attention_core.models.sees import sees, that_read
 from ui import link
 from ui.compute import failed, ready
 from ui.text import note, plain, say, t
@@ -23,13 +24,20 @@ OF_A_MODEL = ("layer", "head", "also", "without")
 
 def choose() -> str:
     """Ask for a model, and offer others. One that can't be opened says why, and the one before it stays."""
-    models, state = offered(), st.session_state
-    if (chosen := state.pop(NEXT, {})).get("model") in models:
+    models, state = that_read(), st.session_state
+
+    def parse(said: str) -> str:
+        if said not in models and sees(said):
+            link.tell("picture.elsewhere", model=said)
+            return USUAL
+        return link.one_of(*models)(said)
+
+    if (chosen := state.pop(NEXT, {})).get("model") in offered():
         link.forget("model", *OF_A_MODEL)
         link.choose(chosen)
-    model = link.restore("model", USUAL, link.one_of(*models))
+    model = link.restore("model", USUAL, parse)
     picker("model", models, *OF_A_MODEL)
-    _others(models)
+    _others(offered())
     before = state.get(LAST, USUAL)
     try:
         ready(model)

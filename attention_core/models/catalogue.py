@@ -51,7 +51,7 @@ def offered() -> dict[str, str]:
 
     found = {name: model.title for name, model in EMBEDDED.items()}
     found |= {name: model.title for name, model in OPTIONAL.items() if installed(name)}
-    found |= {name: name for name in sorted(_local()) if name not in found}
+    found |= {name: name for name in sorted(local()) if name not in found}
     known = listed()
     return found | {name: known[name].title if name in known else name for name in cached_names() if name not in found}
 
@@ -67,7 +67,7 @@ def source(name: str) -> str:
 
     if name in EMBEDDED or (name in OPTIONAL and installed(name)):
         return name
-    if path := _local().get(name):
+    if path := local().get(name):
         return str(path)
     if cached(name):
         return name
@@ -84,7 +84,7 @@ def unprepared(name: str) -> bool:
     """Return whether an offered model must be converted before it can be loaded quickly."""
     if name in OPTIONAL:
         return installed(name) and not (converted(name) / MANIFEST).is_file()
-    path = _local().get(name)
+    path = local().get(name)
     if path and path.suffix == ".gguf":
         return unconverted(path)
     return needs_conversion(name)
@@ -104,7 +104,8 @@ def _root() -> Path | None:
     return Path(root) if root and Path(root).is_dir() else None
 
 
-def _local() -> dict[str, Path]:
+def local() -> dict[str, Path]:
+    """Return the folders and GGUF files of ``GAZE_MODELS_DIR``, by their names."""
     root = _root()
     if root is None:
         return {}

@@ -38,6 +38,7 @@ from attention_core.errors import (
     whole_sentence,
 )
 from attention_core.models import hub
+from attention_core.models.catalogue import local
 from attention_core.models.embedded import EMBEDDED, cache_folder, converted_folder, published_file
 from attention_core.models.files import check_folder, read_config, undivided, weight_bytes
 from attention_core.models.optional import OPTIONAL, optional_folder
@@ -113,9 +114,9 @@ def load_model(
     """Load a model and its tokeniser.
 
     Args:
-        name: "minilm" or "smollm2", which need no network; the path of a folder with a transformers model, or of a GGUF
-            file; "gemma3" where its package is installed; or the name of a model on the hub, which is fetched once and
-            then used as it is.
+        name: "minilm" or "smollm2", which need no network; a name in ``GAZE_MODELS_DIR``; the path of a folder with a
+            transformers model, or of a GGUF file; "gemma3" where its package is installed; or the name of a model on
+            the hub, which is fetched once and then used as it is.
         device: Where to; by default :func:`best_device`. "auto", which ``GAZE_DEVICE`` may say too, splits a model that
             is larger than one device over all GPUs, the CPU and the disk, as accelerate sees fit within
             ``GAZE_MAX_MEMORY``, for instance ``0=10GiB,cpu=20GiB``; a mapping of parts to devices does as it says.
@@ -147,7 +148,9 @@ def load_model(
         return _load_gguf(EMBEDDED[name].title, path, ModelDamaged, load)
     if name in OPTIONAL:
         return load(OPTIONAL[name].title, optional_folder(name), ModelDamaged)
-    path = os.path.expanduser(name)  # os.path takes any text; Path raises for one that no path can be
+    path = os.path.expanduser(
+        str(local().get(name, name))
+    )  # os.path takes any text; Path raises for one that no path can be
     if os.path.isdir(path):
         return load(Path(path).resolve().name, Path(path), FolderBroken)
     if path.endswith(".gguf") and os.path.isfile(path):

@@ -11,6 +11,7 @@ import streamlit as st
 
 from attention_core import compute
 from attention_core.models.catalogue import offered
+from attention_core.models.sees import that_read
 from ui import link
 from ui.components import head_strip, heatmap, token_links
 from ui.components.head_map import head_map as map_of_dots
@@ -294,7 +295,7 @@ def _asked(letter: str, first: Asked | None) -> Asked:
     key = partial(_key, letter=letter)
     usual = BANK[0] if first is None else dict([BANK]).get(first.text, first.text)
     text = sentence_box(key("text"), t("compare.sentence", pane=letter.upper()), usual)
-    models = offered()
+    models = that_read()
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         layer_at = st.container(width=160)
         model = link.restore(key("model"), first.model if first else "minilm", link.one_of(*models))
