@@ -34,15 +34,13 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
         try:
             return shared(*args, **kwargs)
         except NoTokens:
-            link.publish()
             st.info(t("errors.NoTokens"))
-            st.stop()
+            link.stop()
         except ModelError as error:
-            link.publish()
             st.error(t(f"errors.{type(error).__name__}", model=plain(error.model), reason=plain(error.reason)))
             if isinstance(error, ModelMissing | ModelDamaged):
                 st.code(error.repair, language=None)
-            st.stop()
+            link.stop()
 
     return ask
 

@@ -20,7 +20,7 @@ from ui.text import note
 
 V = TypeVar("V")
 CHOSEN, PUBLISHED, SHOWN, FRESH, PAGE, MOVED = "_chosen", "_published", "_shown", "_fresh", "_page", "_moved"
-NOTES = "_notes"
+NOTES, GONE = "_notes", "_gone"
 LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
 TOO_LONG = 12000
 MOST = 2_000_000  # bytes of text that a packed link may unfold to
@@ -70,8 +70,11 @@ def restore(key: str, default: V, parse: Callable[[str], V]) -> V:
         except ValueError:
             if key in state[FRESH] and said:
                 tell("link.unknown", key=key, value=said[:40])
-    if state[MOVED] or key not in state or _id(state[key]) != _id(value):  # a widget on another page is another widget
+    gone = state.setdefault(GONE, set())
+    # A widget on another page is another widget, and so is one that a page which ended early did not draw.
+    if state[MOVED] or key in gone or key not in state or _id(state[key]) != _id(value):
         state[key] = value
+    gone.discard(key)
     keep(key, value)
     return value
 
@@ -143,6 +146,14 @@ def publish() -> None:
     if now != want:
         st.query_params.from_dict(want)
     page_address(state[PUBLISHED])
+
+
+def stop() -> None:
+    """End a run early, where an error leaves nothing to draw: controls that were not reached keep their values."""
+    publish()
+    state = st.session_state
+    state[GONE] = set(state[CHOSEN]) - set(state[SHOWN])
+    st.stop()
 
 
 def packed_text(text: str) -> str | None:

@@ -108,3 +108,16 @@ def test_settings_stay_open_and_the_language_keeps_everything(opened):
     rested(page)
     assert query(page) == before | {"lang": "ko"}
     assert page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))") <= 0
+
+
+def test_a_text_that_nothing_is_left_of_takes_nothing_else_away(app, browser):
+    with visits(app, browser, "compare", "[data-testid=stTextInput]") as visit:
+        page = visit(lang="en", layer_b="3", text_b="the river")
+        first, second = (page.get_by_label(name, exact=True) for name in ("Sentence A", "Sentence B"))
+        for text in ("\u200b", "the bank and the money", "the bank and the bread"):
+            first.fill(text)
+            expect(page.get_by_text("tokeniser leaves nothing")).to_have_count(int(text == "\u200b"))
+            rested(page)
+        expect(second).to_have_value("the river")
+        assert query(page)["text_b"] == "the river"
+        assert query(page)["layer_b"] == "3"
