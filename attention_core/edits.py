@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from attention_core.captured import Capture
 from attention_core.dot_product import trace_attention
 from attention_core.formula import Formula
 from attention_core.grouping import QUERY_BLOCK
@@ -81,6 +82,21 @@ def editing(module: PreTrainedModel, *edits: Edits, kind: str | None = None) -> 
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def edited_weights(seen: Capture, layer: int, head: int, edit: Edit, kind: str | None = None) -> Float[Tensor, "Q K"]:
+    """Return the weights that an edit leaves in a head of a capture; ``scale`` is no matter of weights."""
+    own = seen.layer(layer, kind)
+    trace, positions = seen.trace(layer, head, edit.formula, kind), len(seen.axes(kind)[0])
+    if edit.cut:
+        formula = own.formula.head(head).changed(edit.formula)
+        rows = range(positions)
+        part = _cut(
+            formula.block(rows, range(trace.weights.shape[1])), rows, trace.weights.shape[1], positions, edit.cut, None
+        )
+        group = seen.group(layer, head, kind)
+        trace = trace_attention(own.query[head][None], own.key[group][None], own.value[group][None], part).head(0)
+    return _replaced(trace.weights, trace.allowed, edit.weights, range(positions))
 
 
 @dataclass
