@@ -89,11 +89,9 @@ def edited_weights(seen: Capture, layer: int, head: int, edit: Edit, kind: str |
     own = seen.layer(layer, kind)
     trace, positions = seen.trace(layer, head, edit.formula, kind), len(seen.axes(kind)[0])
     if edit.cut:
-        formula = own.formula.head(head).changed(edit.formula)
-        rows = range(positions)
-        part = _cut(
-            formula.block(rows, range(trace.weights.shape[1])), rows, trace.weights.shape[1], positions, edit.cut, None
-        )
+        rows, keys, device = range(positions), trace.weights.shape[1], own.query.device
+        part = own.formula.head(head).changed(edit.formula).block(rows, range(keys), device)
+        part = _cut(part, rows, keys, positions, edit.cut, device)
         group = seen.group(layer, head, kind)
         trace = trace_attention(own.query[head][None], own.key[group][None], own.value[group][None], part).head(0)
     return _replaced(trace.weights, trace.allowed, edit.weights, range(positions))

@@ -4,10 +4,13 @@ Where a head looks and what it does for the outcome are different things (Jain &
 here both are numbers of the same heads, side by side.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy import ndarray
 from torch import Tensor
 
 from attention_core.dot_product import trace_attention
@@ -69,11 +72,11 @@ def gradient_times_weight(model: LoadedModel, ids: Int[Tensor, "1 T"], outcome: 
     return torch.stack([(w.detach() * slope).sum(dim=(1, 2)) for w, slope in zip(kept, slopes, strict=True)])
 
 
-def rank_correlation(one: Float[Tensor, " N"], other: Float[Tensor, " N"]) -> float:
+def rank_correlation(one: Float[ndarray, " N"], other: Float[ndarray, " N"]) -> float:
     """Return Spearman's rank correlation: 1 for the same order, −1 for the opposite, NaN where one is constant."""
     from scipy.stats import rankdata
 
-    ranks = torch.tensor([rankdata(side.cpu()).tolist() for side in (one, other)], dtype=torch.float64)
-    if (ranks.max(dim=1).values == ranks.min(dim=1).values).any():
-        return float("nan")
-    return float(torch.corrcoef(ranks)[0, 1])
+    ranks = [rankdata(side) for side in (one, other)]
+    if min(np.ptp(side) for side in ranks) == 0:
+        return math.nan
+    return float(np.corrcoef(ranks)[0, 1])

@@ -168,11 +168,11 @@ def meant(model: str, text: str, limit: int, told: Sequence[Told], most: int = 5
     before = embedding(loaded, ids)[0].cpu()
     with editing(loaded.module, changes(model, text, limit, told)):
         after = embedding(loaded, ids)[0].cpu()
-    texts = [sentence.text for relation in MARKED for sentence in sentences(relation)]
-    texts = [other for other in dict.fromkeys(texts) if other != text]
+    shipped = dict.fromkeys(sentence.text for relation in MARKED for sentence in sentences(relation))
     if model not in _shelf:
         _shelf.clear()
-        _shelf[model] = {other: embedding(loaded, _ids(model, other, limit))[0].cpu() for other in texts}
+        _shelf[model] = {other: embedding(loaded, _ids(model, other, limit))[0].cpu() for other in shipped}
+    texts = [other for other in shipped if other != text]
     sides = [{other: float(side @ _shelf[model][other]) for other in texts} for side in (before, after)]
     near = [sorted(texts, key=lambda other, of=side: -of[other])[:most] for side in sides]
     names = sorted(dict.fromkeys(near[0] + near[1]), key=lambda other: -sides[0][other])
@@ -258,7 +258,7 @@ def looks(model: str, text: str, limit: int, word: int) -> Float[ndarray, "L H"]
     In the compute thread.
     """
     seen, loaded = compute._seen(model, text, limit), compute._model(model)
-    keys = torch.tensor(seen.group_numbers("word")[1]) == word
+    keys = seen.group_numbers("word")[1] == word
     at = place(loaded, _ids(model, text, limit)) if predicts(loaded) else None
     rows = slice(None) if at is None else [at]
     found = [seen.shares(layer).weights[:, rows][:, :, keys].sum(dim=-1).mean(dim=-1) for layer in range(seen.layers)]

@@ -29,7 +29,7 @@ with left:
 with right:
     heading("what_if.head")
     view = what_if.looked(model, text, layer, head, edits)
-what_if.later(model, text, edits, layer, head)
+    what_if.later(model, text, edits, layer, head)
 
 st.divider()
 heading("what_if.matter")

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -71,11 +72,11 @@ def test_divergence_by_hand():
 
 
 def test_rank_correlation_by_hand():
-    one = torch.tensor([1.0, 2.0, 3.0, 5.0])
-    assert rank_correlation(one, one.square()) == pytest.approx(1)
+    one = np.array([1.0, 2.0, 3.0, 5.0])
+    assert rank_correlation(one, one**2) == pytest.approx(1)
     assert rank_correlation(one, -one) == pytest.approx(-1)
-    assert rank_correlation(one, torch.tensor([1.0, 3.0, 2.0, 4.0])) == pytest.approx(1 - 6 * 2 / (4 * 15))
-    assert math.isnan(rank_correlation(one, torch.ones(4)))
+    assert rank_correlation(one, np.array([1.0, 3.0, 2.0, 4.0])) == pytest.approx(1 - 6 * 2 / (4 * 15))
+    assert math.isnan(rank_correlation(one, np.ones(4)))
 
 
 def test_an_embedding_is_the_mean_of_the_last_vectors(models):

@@ -91,7 +91,7 @@ def _parameter(model: str, text: str, kind: str, layer: int, head: int) -> None:
             width=170,
             **change,
         )
-        if state["what_temperature"] < NEAREST_ZERO:
+        if state["what_temperature"] <= NEAREST_ZERO:
             note("what_if.zero", least=f"{NEAREST_ZERO:g}")
     elif kind == "key":
         names = words_of(model, text)

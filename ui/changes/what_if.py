@@ -138,25 +138,25 @@ def importance(model: str, text: str, aim: int | str, layer: int, head: int) -> 
             disabled=run.running or ended,
         )
         st.button(t("what_if.stop"), key="knock_stop", on_click=_stop, disabled=not run.running)
-    st.fragment(_advance, run_every=TICK if run.running else None)(run, layer, head)
+    say("what_if.effect_is_token" if isinstance(aim, int) else "what_if.effect_is_like")
+    one, two, three = st.columns(3, gap="medium")
+    with one:
+        st.fragment(_advance, run_every=TICK if run.running else None)(run, layer, head)
     if run.running or not ended:
         return run
     names = words_of(model, text)
-    word = link.restore("at_word", min(last_word(names) - 1, len(names) - 1), link.whole(0, len(names) - 1))
+    word = link.restore("at_word", max(0, last_word(names) - 1), link.whole(0, len(names) - 1))
     slopes, looks = _slopes(*asked), _looks(model, text, word)
-    effects = run.effects
-    one, two = st.columns(2, gap="large")
-    with one:
-        _grid("slopes", t("what_if.slopes"), -slopes, (layer, head), signed=True, places=3)
+    told = names[word].strip("·")
     with two:
-        _grid("looks", t("what_if.looks", word=names[word].strip("·")), looks, (layer, head), signed=False, places=3)
+        _grid("slopes", t("what_if.slopes"), -slopes, (layer, head), signed=True, places=3)
+    with three:
+        _grid("looks", t("what_if.looks", word=told), looks, (layer, head), signed=False, places=3)
         st.selectbox(t("what_if.at_word"), range(len(names)), key="at_word", format_func=lambda n: names[n], width=200)
-    import torch
-
-    lost = torch.from_numpy(-effects.ravel())
-    agree = {"slopes": torch.from_numpy(slopes.ravel()), "looks": torch.from_numpy(looks.ravel())}
-    numbers = {name: f"{rank_correlation(lost, other):.2f}" for name, other in agree.items()}
-    say("what_if.agree", word=names[word].strip("·"), **numbers)
+    lost = -run.effects.ravel()
+    agree = {"slopes": slopes, "looks": looks}
+    say("what_if.agree", word=told, **{name: f"{rank_correlation(lost, of.ravel()):.2f}" for name, of in agree.items()})
+    _strongest(run)
     return run
 
 
@@ -173,12 +173,8 @@ def _advance(run: Run, layer: int, head: int) -> None:
     ended = run.done >= len(run.pieces)
     if run.done:
         known, every = int(np.isfinite(run.effects).sum()), run.effects.size
-        told = t("what_if.progress", done=known, heads=every, seconds=f"{run.seconds:.1f}")
-        st.progress(known / every, told)
-        say("what_if.effect_is_token" if isinstance(run.asked[2], int) else "what_if.effect_is_like")
         _grid("effects", t("what_if.effects"), run.effects, (layer, head), signed=True, places=3)
-    if ended:
-        _strongest(run)
+        st.progress(known / every, t("what_if.progress", done=known, heads=every, seconds=f"{run.seconds:.1f}"))
     if run.running and ended:
         run.running = False
         st.rerun()
