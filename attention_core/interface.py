@@ -88,8 +88,29 @@ class Recording:
         return "encoder" if "encoder" in name else "decoder"
 
 
+@dataclass(frozen=True)
+class Attended:
+    """One layer's attention in a forward pass, for who wants to change what comes of it.
+
+    Attributes:
+        query: (B, H, Q, D), after rotation and normalisation.
+        key: (B, G, K, D).
+        value: (B, G, K, Dv).
+        kind: "self"; in encoder-decoder models "encoder", "decoder" or "cross".
+        formula: Gives the formula of one sequence of the batch.
+    """
+
+    query: Float[Tensor, "B H Q D"]
+    key: Float[Tensor, "B G K D"]
+    value: Float[Tensor, "B G K Dv"]
+    kind: str
+    formula: Callable[[int], Formula]
+
+
+Change = Callable[[Attended, Float[Tensor, "B Q H Dv"]], Float[Tensor, "B Q H Dv"]]
 _anatomies: WeakKeyDictionary[PreTrainedModel, tuple[dict[int, str], list[PreTrainedConfig]]] = WeakKeyDictionary()
 _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
+_change: ContextVar[tuple[Change, Recording] | None] = ContextVar("change", default=None)
 
 
 @contextmanager
@@ -101,6 +122,32 @@ def recording(module: PreTrainedModel, windows: Callable[..., None] | None = Non
     Raises:
         TypeError: If the model's attention does not go through transformers' attention interface.
     """
+    with _switched(module) as record:
+        record.windows = windows
+        token = _current.set(record)
+        try:
+            yield record
+        finally:
+            _current.reset(token)
+
+
+@contextmanager
+def changing(module: PreTrainedModel, change: Change) -> Iterator[None]:
+    """Switch a model to Gaze's attention function, and let ``change`` have a say in what each layer hands on.
+
+    Raises:
+        TypeError: If the model's attention does not go through transformers' attention interface.
+    """
+    with _switched(module) as anatomy:
+        token = _change.set((change, anatomy))
+        try:
+            yield
+        finally:
+            _change.reset(token)
+
+
+@contextmanager
+def _switched(module: PreTrainedModel) -> Iterator[Recording]:
     if not module._can_set_attn_implementation():
         raise TypeError(
             f"{type(module).__name__} computes attention in a way of its own, not through transformers' attention "
@@ -113,11 +160,9 @@ def recording(module: PreTrainedModel, windows: Callable[..., None] | None = Non
         module.set_attn_implementation(NAME)
     if training:
         module.eval()
-    token = _current.set(Recording(names, bool(module.config.is_encoder_decoder), windows))
     try:
-        yield _current.get()
+        yield Recording(names, bool(module.config.is_encoder_decoder))
     finally:
-        _current.reset(token)
         if training:
             module.train()
         for config, name in zip(configs, before, strict=True):
@@ -141,39 +186,52 @@ def gaze_attention(
     **kwargs: object,
 ) -> tuple[Float[Tensor, "B Q H Dv"], None]:
     """Compute one layer as transformers' "sdpa" does, with soft-cap and sink as well; keep what it was given."""
-    record = _current.get()
+    record, changed = _current.get(), _change.get()
     if record is not None and record.windows is not None:
         record.windows(query, key, value, attention_mask, kwargs)
         return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     special = kwargs.get("softcap") is not None or kwargs.get("s_aux") is not None
-    if record is None and not special:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    formula = _read_formula(module, query, attention_mask, kwargs, record)
+
+    def formula(n: int) -> Formula:
+        whole = attention_mask is None or len(attention_mask) == 1
+        mask = attention_mask if whole else attention_mask[n : n + 1]
+        return _read_formula(module, query, mask, kwargs, record if len(query) == 1 else None)
+
     if record is not None:
-        source = factor_source(module, formula.factor, query.shape[-1])
+        if len(query) != 1:
+            raise ValueError(
+                f"one sequence at a time: this batch has {len(query)}, or the model cuts its input into as many windows"
+            )
+        own, window = formula(0), kwargs.get("sliding_window")
+        source = factor_source(module, own.factor, query.shape[-1])
         name = record.names.get(id(module), "")
-        window = kwargs.get("sliding_window")
-        record.add(LayerAttention(query[0], key[0], value[0], formula, record.kind(module), name, source, window))
-    if not special:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
-    # No fused kernel knows these terms: one head at a time, so that only one matrix of scores is in memory.
-    share = query.shape[1] // key.shape[1]
+        record.add(LayerAttention(query[0], key[0], value[0], own, record.kind(module), name, source, window))
+    if special:
+        each = enumerate(zip(query, key, value, strict=True))
+        output = torch.stack([_one_by_one(*layer, formula(n)) for n, layer in each])
+    else:
+        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+    if changed is not None:
+        change, anatomy = changed
+        output = change(Attended(query, key, value, anatomy.kind(module), formula), output)
+    return output, None
+
+
+def _one_by_one(
+    query: Float[Tensor, "H Q D"], key: Float[Tensor, "G K D"], value: Float[Tensor, "G K Dv"], formula: Formula
+) -> Float[Tensor, "Q H Dv"]:
+    """Compute a layer with terms that no fused kernel knows: head by head, one matrix of scores in memory."""
+    share = len(query) // len(key)
     contexts = [
-        trace_attention(
-            query[0, h : h + 1], key[0, h // share][None], value[0, h // share][None], formula.head(h)
-        ).context
-        for h in range(query.shape[1])
+        trace_attention(query[h][None], key[h // share][None], value[h // share][None], formula.head(h)).context
+        for h in range(len(query))
     ]
-    return torch.cat(contexts)[None].transpose(1, 2).contiguous().to(value.dtype), None
+    return torch.cat(contexts).transpose(0, 1).contiguous().to(value.dtype)
 
 
 def _read_formula(
     module: nn.Module, query: Tensor, mask: Tensor | None, kwargs: dict, record: Recording | None
 ) -> Formula:
-    if query.shape[0] != 1:
-        raise ValueError(
-            f"one sequence at a time: this batch has {query.shape[0]}, or the model cuts its input into as many windows"
-        )
     is_causal = kwargs.get("is_causal")
     is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     window = kwargs.get("sliding_window")

@@ -23,4 +23,5 @@ PAGES = (
     PageInfo("pages/many_heads.py", "many_heads", "learn", ":material/hub:"),
     PageInfo("pages/scaling.py", "scaling", "learn", ":material/straighten:"),
     PageInfo("pages/video_search.py", "video_search", "learn", ":material/movie:"),
+    PageInfo("pages/what_if.py", "what_if", "change", ":material/content_cut:"),
 )

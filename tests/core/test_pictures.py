@@ -17,7 +17,7 @@ from assets.pictures.draw import SHIPPED, SIDE, scene
 from assets.pictures.train import TESTED, accuracy, pictures
 from attention_core.aggregate import rollout
 from attention_core.captured import capture
-from attention_core.errors import FolderBroken, ModelHidden, ModelUnknown
+from attention_core.errors import FolderBroken, ModelHidden, NoNetwork
 from attention_core.models.seeing import TINY_FOLDER, SeeingModel, load_seeing
 from attention_core.models.sees import KNOWN, TINY, sees, that_read, that_see
 from attention_core.picture_files import MOST_PIXELS, PictureRefusedError, open_picture
@@ -338,7 +338,7 @@ def test_which_models_see_is_told_by_their_configuration(folders):
 
 def test_a_hub_model_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr("attention_core.models.hub._online", lambda: False)
-    with pytest.raises(ModelUnknown, match="nobody/knows-this"):
+    with pytest.raises(NoNetwork, match="nobody/knows-this"):
         load_seeing("nobody/knows-this")
 
 

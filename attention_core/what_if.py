@@ -1,0 +1,278 @@
+"""Before and after some edits: what a model says next, what a text means to it, and how its heads look then.
+
+Edits are told here as links and pages tell them, in words of the text and without tensors, so that one result serves
+everybody who asks the same.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from attention_core import compute
+from attention_core.captured import Capture, capture
+from attention_core.distance import js_distance
+from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
+from attention_core.formula import Formula
+from attention_core.importance import gradient_times_weight, knocked_out, outcome_of
+from attention_core.models.loading import LoadedModel
+from attention_core.outcomes import Outcome, Similarity, Token, divergence, embedding, log_probabilities, predicts
+from attention_core.relations import MARKED, sentences
+from attention_core.views import HeadView, view_head
+
+TOP = 10
+KEPT = 16  # captures of edited models
+KINDS = ("off", "scale", "uniform", "key", "cut", "instead", "unscaled", "temperature", "unmasked", "unbiased", "wide")
+FORMULAS = {
+    "unscaled": Formula(scaled=False),
+    "unmasked": Formula(without=("causal",)),
+    "unbiased": Formula(without=("bias",)),
+    "wide": Formula(without=("window",)),
+}
+
+
+class Told(NamedTuple):
+    """An edit, in words.
+
+    Attributes:
+        layer: From 0; None for every layer.
+        head: From 0; None for every head.
+        kind: One of ``KINDS``.
+        to: What the kind needs: a number for scale and temperature; a word's number, from 0, for key; for cut the
+            query's number (or "all") and after it the keys', with "-" between ("5-3-4"); for instead a sentence.
+    """
+
+    layer: int | None
+    head: int | None
+    kind: str
+    to: str = ""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The next token, before and after.
+
+    Attributes:
+        labels: The tokens that are among the most probable before or after, the most probable before first.
+        ids: Their numbers.
+        before: (N) probabilities.
+        after: (N) probabilities.
+        divergence: Kullback–Leibler, before against after, in nats.
+    """
+
+    labels: tuple[str, ...]
+    ids: tuple[int, ...]
+    before: Float[ndarray, " N"]
+    after: Float[ndarray, " N"]
+    divergence: float
+
+
+@dataclass(frozen=True)
+class Meant:
+    """The text's embedding, before and after.
+
+    Attributes:
+        cosine: Between the two.
+        sentences: The shipped sentences that are nearest before or after, the nearest before first.
+        before: (N) cosines.
+        after: (N) cosines.
+    """
+
+    cosine: float
+    sentences: tuple[str, ...]
+    before: Float[ndarray, " N"]
+    after: Float[ndarray, " N"]
+
+
+class LengthsDifferError(ValueError):
+    """The other sentence has another number of tokens, so its weights do not fit."""
+
+    def __init__(self, here: int, there: int) -> None:
+        super().__init__(f"the sentence has {here} tokens and the other one {there}")
+        self.here, self.there = here, there
+
+
+def changes(model: str, text: str, limit: int, told: Sequence[Told]) -> Edits:
+    """Return the edits that are told; what is told of one head goes before what is told of many. In the compute thread.
+
+    Raises:
+        LengthsDifferError: If weights come from a sentence of another length.
+        ValueError: If an edit says what does not exist.
+    """
+    seen = compute._seen(model, text, limit)
+    found: dict[tuple[int, int], Edit] = {}
+    for one in sorted(told, key=lambda one: (one.layer is not None) + (one.head is not None)):
+        for layer in range(seen.layers) if one.layer is None else (one.layer,):
+            for head in range(seen.heads) if one.head is None else (one.head,):
+                found[layer, head] = _edit(one._replace(layer=layer, head=head), seen, model, limit)
+    return found
+
+
+def _edit(one: Told, seen: Capture, model: str, limit: int) -> Edit:
+    if one.kind == "off":
+        return OFF
+    if one.kind == "scale":
+        return Edit(scale=float(one.to))
+    if one.kind == "uniform":
+        return Edit(weights="uniform")
+    if one.kind == "temperature":
+        return Edit(Formula(temperature=float(one.to)))
+    if one.kind in FORMULAS:
+        return Edit(FORMULAS[one.kind])
+    if one.kind == "instead":
+        other = compute._seen(model, one.to, limit)
+        here, there = len(seen.tokens), len(other.tokens)
+        if here != there:
+            raise LengthsDifferError(here, there)
+        return Edit(weights=other.weights(one.layer, one.head))
+    word = seen.group_numbers("word")[1].tolist()
+    if one.kind == "key":
+        return Edit(weights=word.index(int(one.to)))
+    if one.kind == "cut":
+        query, *keys = one.to.split("-")
+        keys = {int(key) for key in keys}
+        rows = [n for n, of in enumerate(word) if query == "all" or of == int(query)]
+        return Edit(cut=tuple((q, k) for q in rows for k, of in enumerate(word) if of in keys))
+    raise ValueError(f"there is no edit {one.kind!r}; there are {', '.join(KINDS)}")
+
+
+@torch.no_grad()
+def said(model: str, text: str, limit: int, told: Sequence[Told]) -> Said | None:
+    """Return what comes next, or in the masked place, before and after. In the compute thread.
+
+    None for a model that predicts nothing here.
+    """
+    loaded, ids = compute._model(model), _ids(model, text, limit)
+    if not predicts(loaded) or (at := place(loaded, ids)) is None:
+        return None
+    before = log_probabilities(loaded, ids, at)[0]
+    with editing(loaded.module, changes(model, text, limit, told)):
+        after = log_probabilities(loaded, ids, at)[0]
+    best = list(dict.fromkeys(before.topk(TOP).indices.tolist() + after.topk(TOP).indices.tolist()))
+    best.sort(key=lambda n: -float(before[n]))
+    labels = tuple(loaded.tokenizer.decode([n]) for n in best)
+    probabilities = (side.exp()[best].double().numpy() for side in (before.cpu(), after.cpu()))
+    return Said(labels, tuple(best), *probabilities, divergence(before, after))
+
+
+@torch.no_grad()
+def meant(model: str, text: str, limit: int, told: Sequence[Told], most: int = 5) -> Meant:
+    """Return what the text means before and after, and the nearest shipped sentences. In the compute thread."""
+    loaded, ids = compute._model(model), _ids(model, text, limit)
+    before = embedding(loaded, ids)[0].cpu()
+    with editing(loaded.module, changes(model, text, limit, told)):
+        after = embedding(loaded, ids)[0].cpu()
+    shipped = dict.fromkeys(sentence.text for relation in MARKED for sentence in sentences(relation))
+    if model not in _shelf:
+        _shelf.clear()
+        _shelf[model] = {other: embedding(loaded, _ids(model, other, limit))[0].cpu() for other in shipped}
+    texts = [other for other in shipped if other != text]
+    sides = [{other: float(side @ _shelf[model][other]) for other in texts} for side in (before, after)]
+    near = [sorted(texts, key=lambda other, of=side: -of[other])[:most] for side in sides]
+    names = sorted(dict.fromkeys(near[0] + near[1]), key=lambda other: -sides[0][other])
+    columns = (np.array([side[name] for name in names]) for side in sides)
+    return Meant(float(before @ after), tuple(names), *columns)
+
+
+_shelf: dict[str, dict[str, Tensor]] = {}
+
+
+def moved(model: str, text: str, limit: int, told: tuple[Told, ...], layer: int) -> Float[ndarray, " H"]:
+    """Return how differently each head of a layer looks after the edits: its rows' mean Jensen–Shannon distance.
+
+    The edited heads' own weights are those that they would have without their edit. In the compute thread.
+    """
+    before, after = (
+        seen.shares(layer).weights.numpy()
+        for seen in (compute._seen(model, text, limit), edited(model, text, limit, told))
+    )
+    missing = [np.clip(1 - side.sum(axis=-1, keepdims=True), 0, 1) for side in (before, after)]
+    sides = (np.concatenate(pair, axis=-1) for pair in zip((before, after), missing, strict=True))
+    return js_distance(*sides).mean(axis=-1)
+
+
+def view(model: str, text: str, limit: int, told: tuple[Told, ...], layer: int, head: int) -> HeadView:
+    """Prepare a head of the edited model for showing, with the weights that its own edit leaves."""
+    seen = edited(model, text, limit, told)
+    shown = view_head(seen, layer, head)
+    edit = changes(model, text, limit, told).get((layer, head), Edit())
+    weights = edited_weights(seen, layer, head, edit)
+    open_ = shown.allowed | (weights > 0).cpu().numpy()
+    return replace(shown, weights=weights.cpu().numpy(), allowed=open_, raw=shown.raw[:0], final=shown.final[:0])
+
+
+def edited(model: str, text: str, limit: int, told: tuple[Told, ...]) -> Capture:
+    """Return a capture of the edited model. In the compute thread."""
+    key = (model, text, limit, told)
+    if key not in _edited:
+        loaded, asked = compute._model(model), compute._kept(model, text, limit)
+        with editing(loaded.module, changes(model, text, limit, told)):
+            _edited[key] = capture(loaded, asked)
+        while len(_edited) > KEPT:
+            _edited.popitem(last=False)
+    _edited.move_to_end(key)
+    return _edited[key]
+
+
+_edited: "OrderedDict[tuple[str, str, int, tuple[Told, ...]], Capture]" = OrderedDict()
+
+
+@torch.no_grad()
+def outcome(model: str, limit: int, aim: int | str, text: str) -> Outcome:
+    """Return what is asked: the log-probability of a token, or the cosine with a sentence's embedding."""
+    loaded = compute._model(model)
+    if isinstance(aim, str):
+        return Similarity(embedding(loaded, _ids(model, aim, limit))[0])
+    return Token(aim, place(loaded, _ids(model, text, limit)) or 0)
+
+
+def without_each(
+    model: str, text: str, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]
+) -> Float[ndarray, " N"]:
+    """Return the outcome without each of some heads. In the compute thread."""
+    asked = outcome(model, limit, aim, text)
+    return knocked_out(compute._model(model), _ids(model, text, limit), asked, heads).double().cpu().numpy()
+
+
+def without_all(model: str, text: str, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]) -> float:
+    """Return the outcome without some heads at once; with none, the outcome as it is. In the compute thread."""
+    asked = outcome(model, limit, aim, text)
+    return outcome_of(compute._model(model), _ids(model, text, limit), asked, dict.fromkeys(heads, OFF))
+
+
+def slopes(model: str, text: str, limit: int, aim: int | str) -> Float[ndarray, "L H"]:
+    """Return gradient × weight of each head for the outcome. In the compute thread."""
+    asked = outcome(model, limit, aim, text)
+    return gradient_times_weight(compute._model(model), _ids(model, text, limit), asked).double().cpu().numpy()
+
+
+def looks(model: str, text: str, limit: int, word: int) -> Float[ndarray, "L H"]:
+    """Return the weight that each head gives to a word (from 0): from where the outcome is read, else on average.
+
+    In the compute thread.
+    """
+    seen, loaded = compute._seen(model, text, limit), compute._model(model)
+    keys = seen.group_numbers("word")[1] == word
+    at = place(loaded, _ids(model, text, limit)) if predicts(loaded) else None
+    rows = slice(None) if at is None else [at]
+    found = [seen.shares(layer).weights[:, rows][:, :, keys].sum(dim=-1).mean(dim=-1) for layer in range(seen.layers)]
+    return torch.stack(found).double().cpu().numpy()
+
+
+def place(loaded: LoadedModel, ids: Tensor) -> int | None:
+    """Return where a model predicts: after the last token, or in the first masked place; None where there is none."""
+    if not type(loaded.module).__name__.endswith("ForMaskedLM"):
+        return -1
+    masked = (ids[0] == loaded.tokenizer.mask_token_id).nonzero().flatten().tolist()
+    return masked[0] if masked else None
+
+
+def _ids(model: str, text: str, limit: int) -> Tensor:
+    seen = compute._seen(model, text, limit)
+    return torch.tensor([[token.id for token in seen.tokens]], device=compute._model(model).module.device)

@@ -1,0 +1,42 @@
+"""What if: heads switched off, links cut, formulas changed inside the model, and what the model then says."""
+
+import streamlit as st
+
+from ui import controls, link
+from ui.changes import edits as change
+from ui.changes import what_if
+from ui.frame import frame
+from ui.lesson import numbers, question, tries
+from ui.take_away import take_away
+from ui.text import heading, say
+
+frame("pages/what_if.py")
+question("what_if")
+say("what_if.intro")
+model = what_if.model_choice()
+text = controls.sentence_box(default=what_if.EXAMPLE)
+what_if.changeable(model, text)
+with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+    layer = controls.layer_choice(model, text)
+    other = change.other_box()
+controls.token_count(model, text)
+head = controls.head_choice(model, text, layer)
+edits = change.edit_choice(model, text, layer, head, other)
+
+left, right = st.columns([3, 2], gap="large")
+with left:
+    heading("what_if.outcome")
+    aim = what_if.outcome(model, text, edits)
+with right:
+    heading("what_if.head")
+    view = what_if.looked(model, text, layer, head, edits)
+    what_if.later(model, text, edits, layer, head)
+
+st.divider()
+heading("what_if.matter")
+say("what_if.matter_intro")
+found = what_if.importance(model, text, aim, layer, head)
+tries("what_if")
+take_away(model, text, layer, {head: view})
+numbers(lambda: what_if.tables(model, text, edits, found), file="gaze-what-if")
+link.publish()

@@ -1,0 +1,118 @@
+"""The page "What if": an edit at once, in the link, with what it lacks; heads knocked out one by one."""
+
+import pytest
+
+from attention_core import compute, what_if
+from attention_core.what_if import Told
+from ui.changes import what_if as glue
+
+PARIS, TEXT = 7042, "The capital of France is"
+
+
+@pytest.fixture
+def visit(open_page):
+    def opener(**query):
+        return open_page(
+            "pages/what_if.py", **{"lang": "en", "model": "smollm2", "text": TEXT, "layer": "24", "head": "5"} | query
+        )
+
+    return opener
+
+
+def texts(page):
+    return "\n".join(element.value for kind in (page.markdown, page.caption) for element in kind).replace("\\", "")
+
+
+def test_a_first_visit_switches_off_the_head_that_matters(open_page):
+    page = open_page("pages/what_if.py", lang="en")
+    assert not page.exception
+    assert page.session_state["edits"] in ("24.5.off", "6.12.off", "26.3.off")
+
+
+def test_what_the_model_says(visit):
+    page = visit()
+    assert not page.exception
+    said = compute.run(what_if.said, "smollm2", TEXT, 512, (Told(23, 4, "off"),))
+    at = said.ids.index(PARIS)
+    assert f"probability **{said.before[at]:.1%}** before and **{said.after[at]:.1%}** after" in texts(page)
+    assert f"{said.divergence:.3f} nats" in texts(page)
+    assert page.query_params["edits"] == "24.5.off"
+
+
+def test_an_edit_is_chosen_scoped_and_taken_back(visit):
+    page = visit()
+    page.selectbox(key="what").set_value("uniform").run()
+    assert page.session_state["edits"] == "24.5.uniform"
+    page.button_group(key="what_scope").set_value("layer").run()
+    assert page.session_state["edits"] == "24.all.uniform"
+    page.slider(key="layer").set_value(3).run()
+    assert page.selectbox(key="what").value == "as_is"
+    page.selectbox(key="what").set_value("off").run()
+    assert page.session_state["edits"] == "24.all.uniform_3.5.off"
+    page.button(key="undo_0").click().run()
+    assert page.session_state["edits"] == "3.5.off"
+    page.button(key="undo_0").click().run()
+    assert page.session_state["edits"] == "none"
+    assert "Nothing is changed" in texts(page)
+    assert not page.exception
+
+
+def test_every_edit_in_both_languages(visit):
+    edits = ["scale.-1.5", "cut.4-0-3", "uniform", "key.3", "instead", "unscaled", "temperature.1e+09", "unmasked"]
+    for lang, edit in zip(("en", "ko") * 4, edits, strict=True):
+        page = visit(edits=f"24.5.{edit}_all.all.scale.0.9", lang=lang)
+        assert not page.exception, edit
+        assert page.query_params["edits"] == f"24.5.{edit}_all.all.scale.0.9"
+
+
+def test_cutting_every_link_of_a_row_is_said(visit):
+    page = visit(edits="24.5.cut.4-0-1-2-3-4")
+    assert "every link of “is” is cut: with nothing left to look at, the context is zero" in texts(page)
+
+
+def test_a_temperature_of_zero_is_explained(visit):
+    page = visit(edits="24.5.temperature.4")
+    page.number_input(key="what_temperature").set_value(0.0).run()
+    assert "Nothing can be divided by 0. 1e-06 is used instead" in texts(page)
+    assert page.session_state["edits"] == "24.5.temperature.1e-06"
+    assert not page.exception
+
+
+def test_what_does_not_fit_is_said_and_left_out(visit):
+    page = visit(edits="24.5.instead", instead="Hello there")
+    assert "5 tokens here, 2 there" in texts(page)
+    page = visit(edits="24.5.cut.17-3")
+    assert "with 5 words" in texts(page)
+    for nonsense in ("24.5.explode", "99.1.off", "24.5.scale.nan", "x", "24.5.temperature.0", "24.5.cut.a-b"):
+        page = visit(edits=nonsense)
+        assert not page.exception, nonsense
+        assert page.session_state["edits"] == "24.5.off"
+
+
+def test_a_model_without_words_to_say(open_page):
+    page = open_page(
+        "pages/what_if.py", lang="en", model="minilm", text="I ate the cake and it was delicious", edits="6.all.off"
+    )
+    assert not page.exception
+    meant = compute.run(what_if.meant, "minilm", "I ate the cake and it was delicious", 512, (Told(5, None, "off"),))
+    assert f"a cosine of **{meant.cosine:.3f}**" in texts(page)
+
+
+def test_heads_are_knocked_out_one_by_one(open_page, monkeypatch):
+    monkeypatch.setattr(glue, "PIECE", 1e9)  # all in one tick
+    text = "cake tastes good"
+    page = open_page("pages/what_if.py", lang="en", model="minilm", text=text, edits="none")
+    like = page.session_state["like"]
+    page.button(key="knock").click().run()
+    page.run()
+    assert not page.exception
+    run = page.session_state[glue.RUN]
+    assert run.done == len(run.pieces)
+    worst = [(int(n) // 12, int(n) % 12) for n in run.effects.ravel().argsort()[:3]]
+    after = compute.run(what_if.without_all, "minilm", text, 512, like, worst)
+    plain = compute.run(what_if.without_all, "minilm", text, 512, like, ())
+    assert f"from **{plain:.3f}** to **{after:.3f}**" in texts(page)
+    one = compute.run(what_if.without_all, "minilm", text, 512, like, worst[:1])
+    assert run.effects[worst[0]] == pytest.approx(one - plain, abs=1e-5)
+    page.button(key="knock_use").click().run()
+    assert page.session_state["edits"] == "_".join(f"{layer + 1}.{head + 1}.off" for layer, head in worst)
