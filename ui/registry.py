@@ -22,4 +22,5 @@ PAGES = (
     PageInfo("pages/many_heads.py", "many_heads", "learn", ":material/hub:"),
     PageInfo("pages/scaling.py", "scaling", "learn", ":material/straighten:"),
     PageInfo("pages/video_search.py", "video_search", "learn", ":material/movie:"),
+    PageInfo("pages/generate.py", "generate", "change", ":material/edit_note:"),
 )
