@@ -442,12 +442,17 @@ def _decoded(tokenizer: Any, ids: Sequence[int]) -> str:  # noqa: ANN401
 
 def _new_tokens(tokenizer: Any, text: str, ids: Sequence[int], count: int, word: int) -> list[Token]:  # noqa: ANN401
     """Return the tokens after the first ``count``, for ids that the tokeniser itself would not make of the text."""
-    before = len(text) - len(_decoded(tokenizer, ids))  # what the tokeniser's own tokens add to the text
-    ends = [before + len(_decoded(tokenizer, ids[:n]).rstrip("\ufffd")) for n in range(count, len(ids) + 1)]
+    whole = _decoded(tokenizer, ids)
+    before = len(text) - len(whole)  # what the tokeniser's own tokens add to the text
+    grown = [_decoded(tokenizer, ids[:n]) for n in range(count, len(ids) + 1)]
+    ends = [before + _agree(part, whole) for part in grown]
     specials, words, tokens = set(tokenizer.all_special_ids), word_starts(text), []
     for n, id in enumerate(ids[count:]):
         start, end = ends[n], ends[n + 1]
-        end = min(max(end, start + 1), len(text))  # part of a character, which later tokens complete
+        if start == end and grown[n] == grown[n + 1]:  # one more part of a character that never becomes whole
+            start -= 1
+        elif start == end:  # part of a character that later tokens complete
+            end = min(start + 1, len(text))
         special, piece = id in specials, tokenizer.convert_ids_to_tokens(id)
         shown = text[start:end] or piece
         inside = min(start + len(shown) - len(shown.lstrip()), len(text) - 1)
@@ -455,6 +460,11 @@ def _new_tokens(tokenizer: Any, text: str, ids: Sequence[int], count: int, word:
         tokens.append(Token(count + n, id, piece, shown, start, end, special, False, own))
     numbered = _number_words(_share_characters(tokens, text))
     return [replace(token, word=token.word + word) for token in numbered]
+
+
+def _agree(one: str, other: str) -> int:
+    """Return how many letters two texts have in common before they part."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _byte_letters() -> dict[str, int]:

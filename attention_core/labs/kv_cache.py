@@ -5,6 +5,7 @@ keeps them: each step computes the new token's, and looks at the kept ones. What
 (Ainslie et al. 2023) and one key-value head for all (Shazeer 2019) make it smaller.
 """
 
+import itertools
 import math
 import time
 from collections import OrderedDict
@@ -175,19 +176,18 @@ def pooled_heads(heads: Float[Tensor, "B G K D"], groups: int) -> Float[Tensor, 
 
 
 @contextmanager
-def pooling(model: LoadedModel, groups: int, kept: dict[int, Float[Tensor, "B H Q K"]] | None = None) -> Iterator[None]:
+def pooling(model: LoadedModel, groups: int, kept: dict[int, Any] | None = None) -> Iterator[None]:
     """Average every layer's key-value heads into fewer, in every forward pass inside the block; no weight is touched.
 
     Args:
         model: What reads.
         groups: How many key-value heads are left.
-        kept: Gets the weights of all heads, for the layers that it has as keys.
+        kept: Gets the weights of all heads, (B, H, Q, K), for the layers that it has as keys.
     """
-    met = [0]
+    layers = itertools.cycle(range(shape_of(model).layers))
 
     def change(seen: Attended, output: Tensor) -> Tensor:
-        layer = met[0] % shape_of(model).layers
-        met[0] += 1
+        layer = next(layers)
         keys, values = pooled_heads(seen.key, groups), pooled_heads(seen.value, groups)
         traces = [
             trace_attention(query, key, value, seen.formula(n))

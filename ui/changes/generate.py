@@ -384,7 +384,7 @@ def _stage(now: Now) -> None:
             state[PLAYING] = False
             st.rerun()
     _text(now)
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.columns([3, 4], gap="large")
     with left:
         heading("generate.next")
         _candidates(now)
@@ -581,7 +581,7 @@ def _race(now: Now) -> None:
 def sizes(model: str) -> None:
     """Ask for the shape of a model, this one's or a named one's, and show how large its cache is."""
     named, (own, number) = _named(), _shape(model)
-    presets = {"own": plain(offered()[model])} | {name: found.title for name, found in named.items()}
+    presets = {"own": t("generate.kv_own")} | {name: found.title for name, found in named.items()}
     preset = link.restore("kv_preset", "own", link.one_of(*presets))
     _segments("kv_preset", list(presets), presets.get, label=t("generate.kv_preset"), on_change=_forget_shape)
     shape, tokens, bytes_ = (own, 1024, number) if preset == "own" else named[preset][1:]
