@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -105,14 +106,16 @@ class Written:
 
     Attributes:
         text: Prompt and new tokens, as a string.
-        pieces: Each token's characters as they stand in the text; of tokens that share characters the first has them.
+        before: The prompt, as a string.
+        new: What each new token adds to it; of tokens that share a character the last adds it.
         labels: The tokens, readable.
         prompt: How many of them are the prompt's.
         again: Whether the tokeniser would read the text as these tokens; drawn ones can be others.
     """
 
     text: str
-    pieces: tuple[str, ...]
+    before: str
+    new: tuple[str, ...]
     labels: tuple[str, ...]
     prompt: int
     again: bool
@@ -273,9 +276,10 @@ class Writing:
         """Return the text at a step."""
         ids = self._ids(number)
         text, tokens = self._tokens(ids)
-        pieces = tuple(token.text if token.part == 1 and not token.added else "" for token in tokens)
+        ends = _ends_of(self.model.tokenizer, ids, len(self.prompt))
+        new = tuple(_decoded(self.model.tokenizer, ids)[start:end] for start, end in pairwise(ends))
         again = [token.id for token in read_tokens(self.model.tokenizer, text)] == list(ids)
-        return Written(text, pieces, tuple(token.label for token in tokens), len(self.prompt), again)
+        return Written(text, self.text, new, tuple(token.label for token in tokens), len(self.prompt), again)
 
     @property
     def bytes(self) -> int:
@@ -445,7 +449,7 @@ def _new_tokens(tokenizer: Any, text: str, ids: Sequence[int], count: int, word:
     whole = _decoded(tokenizer, ids)
     before = len(text) - len(whole)  # what the tokeniser's own tokens add to the text
     grown = [_decoded(tokenizer, ids[:n]) for n in range(count, len(ids) + 1)]
-    ends = [before + _agree(part, whole) for part in grown]
+    ends = [before + end for end in _ends_of(tokenizer, ids, count)]
     specials, words, tokens = set(tokenizer.all_special_ids), word_starts(text), []
     for n, id in enumerate(ids[count:]):
         start, end = ends[n], ends[n + 1]
@@ -460,6 +464,12 @@ def _new_tokens(tokenizer: Any, text: str, ids: Sequence[int], count: int, word:
         tokens.append(Token(count + n, id, piece, shown, start, end, special, False, own))
     numbered = _number_words(_share_characters(tokens, text))
     return [replace(token, word=token.word + word) for token in numbered]
+
+
+def _ends_of(tokenizer: Any, ids: Sequence[int], count: int) -> list[int]:  # noqa: ANN401
+    """Return how much of the decoded text is settled after the first ``count`` ids, and after each one more."""
+    whole = _decoded(tokenizer, ids)
+    return [_agree(_decoded(tokenizer, ids[:n]), whole) for n in range(count, len(ids) + 1)]
 
 
 def _agree(one: str, other: str) -> int:

@@ -182,7 +182,7 @@ def test_tokens_nobody_would_read_in_the_text(models):
     assert all(b - a in (0, 1) for a, b in pairwise(words))
     writing.ids, writing.steps = ids, [None] * (len(new) + 1)
     assert not writing.written(len(new)).again
-    assert "".join(writing.written(len(new)).pieces) == text
+    assert "".join(["나는 빵", *writing.written(len(new)).new]) == text
 
 
 def test_bytes_of_a_character_are_written_as_bytes(models):

@@ -383,6 +383,8 @@ def _stage(now: Now) -> None:
         if step.over or number >= min(state["tokens"], MOST):
             state[PLAYING] = False
             st.rerun()
+    elif state["steps"] != now.number:  # a token was picked, which concerns the whole page
+        st.rerun()
     _text(now)
     left, right = st.columns([3, 4], gap="large")
     with left:
@@ -399,8 +401,8 @@ def _text(now: Now) -> None:
     written, step = now.written, now.step
     before = [_step(now.asked, n).chosen for n in range(now.number)]
     meta = {
-        "prompt": "".join(written.pieces[: written.prompt]),
-        "new": list(written.pieces[written.prompt :]),
+        "prompt": written.before,
+        "new": list(written.new),
         "titles": [
             t("generate.token", number=n + 1, probability=_p(c.probability), rank=c.rank) for n, c in enumerate(before)
         ],
