@@ -148,30 +148,18 @@ def test_two_thousand_tokens(write, monkeypatch):
     assert said(page).count("2,000 new tokens were asked for") == 2
 
 
-@pytest.mark.parametrize(
-    ("bad", "default"),
-    [
-        ({"how": "beam"}, "greedy"),
-        ({"steps": "-1"}, "0"),
-        ({"steps": "x"}, "0"),
-        ({"tokens": "0"}, "30"),
-        ({"temperature": "-1", "how": "sample"}, "1.0"),
-        ({"temperature": "nan", "how": "sample"}, "1.0"),
-        ({"top_k": "-3", "how": "sample"}, "0"),
-        ({"top_p": "1.5", "how": "sample"}, "1.0"),
-        ({"seed": "0", "how": "sample"}, "1"),
-        ({"kv_preset": "gpt9"}, "own"),
-        ({"kv_heads": "0"}, "9"),
-        ({"groups": "2"}, "3"),
-        ({"cheat": "**b**"}, "no"),
-    ],
-    ids=str,
-)
-def test_what_does_not_exist_gets_the_default(write, bad, default):
-    page = write(**bad)
+BAD = {"steps": "-1", "tokens": "0", "kv_preset": "gpt9", "kv_heads": "0", "groups": "2", "cheat": "**b**"}
+BAD_DRAWS = {"temperature": "nan", "top_k": "-3", "top_p": "1.5", "seed": "0"}
+
+
+@pytest.mark.parametrize("bad", [BAD | {"how": "beam"}, BAD_DRAWS, {"temperature": "-1", "steps": "x"}], ids=str)
+def test_what_does_not_exist_gets_the_default(write, bad):
+    page = write(**{"how": "sample"} | bad)
     assert not page.exception
-    assert link(page)[next(iter(bad))] == default
-    assert "does not exist" in said(page)
+    usual = {"steps": "0", "tokens": "30", "kv_preset": "own", "kv_heads": "9", "groups": "3", "cheat": "no"}
+    usual |= {"how": "greedy", "temperature": "1.0", "top_k": "0", "top_p": "1.0", "seed": "1"}
+    assert {key: link(page)[key] for key in bad} == {key: usual[key] for key in bad}
+    assert said(page).count("does not exist") == len(bad)
 
 
 def test_a_model_that_only_reads(write):
@@ -193,7 +181,7 @@ def test_another_prompt_begins_anew(write):
     assert not page.exception
 
 
-@pytest.mark.parametrize("text", ["</script><b>x</b>", "나는 케이크를", "💩 👨‍👩‍👧", "$x^2$ **b** |a| `c`", "cake"])
+@pytest.mark.parametrize("text", ["</script><b>$x$</b>", "나는 케이크를", "💩 👨‍👩‍👧", "cake"])
 def test_odd_prompts(write, text):
     page = write(text=text, steps="2", cheat="yes")
     assert not page.exception
