@@ -220,6 +220,12 @@ def work_named(model: str, read: int, seen: int) -> Work | None:
     return multiplications(compute._model(model), read, seen)
 
 
+def room(model: str, tokens: int, most: int) -> int:
+    """Return how many tokens, at most ``most``, a model can write after so many before its context is full."""
+    limit = compute._model(model).limit
+    return most if limit is None else max(1, min(most, limit - tokens + 1))
+
+
 def held(model: str, text: str, limit: int, sampling: Sampling) -> tuple[int, int]:
     """Return how many bytes the cache of a writing really holds now, and of how many tokens."""
     writing = generating._writing(model, text, limit, sampling)

@@ -281,3 +281,44 @@ def test_numbers_in_try_this_are_tested_ones():
         text = (FOLDER / lang / "generate.toml").read_text(encoding="utf-8")
         for number in ("0.773", "0.36", "0.04", "0.43", "0.63", "290", "24", "1.25 GiB", "160 MiB", "33.7", "18,000"):
             assert number in text, (lang, number)
+
+
+@pytest.fixture
+def own_models(tmp_path, monkeypatch, models):
+    """A folder of models that write: one with weights only, and one with a short context."""
+    import transformers
+
+    sizes = {"vocab_size": 49152, "hidden_size": 24}
+    bloom = transformers.BloomForCausalLM(transformers.BloomConfig(**sizes, n_layer=2, n_head=2))
+    inner = {"intermediate_size": 41, "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 1}
+    config = transformers.LlamaConfig(**sizes, **inner, max_position_embeddings=7, eos_token_id=None)
+    for name, module in {"own-bloom": bloom, "own-short": transformers.LlamaForCausalLM(config)}.items():
+        module.save_pretrained(tmp_path / name)
+        models["smollm2"].tokenizer.save_pretrained(tmp_path / name)
+    monkeypatch.setenv("GAZE_MODELS_DIR", str(tmp_path))
+
+
+def test_a_model_that_hands_out_weights_only_writes_too(write, own_models):
+    page = write(model="own-bloom", steps="2", cheat="yes", race="yes", groups="1")
+    assert not page.exception
+    assert not page.error
+    assert len(payload(page, "write-heat")["queries"]) == 7
+    assert "no causal mask of its own" in said(page)
+    assert "can't be averaged" in said(page)
+
+
+def test_a_context_that_is_full(write, own_models):
+    page = write(model="own-short", steps="9", cheat="yes", race="yes")
+    assert not page.exception
+    assert link(page)["steps"] == "2"
+    assert "it takes 7 tokens" in said(page)
+    assert "share one key-value head already" in said(page)
+    assert "The 3 tokens are the same" in said(page)  # what reads 7 tokens at most writes after 5, 6 and 7
+
+
+def test_a_prompt_of_ten_thousand_words(write):
+    text = "the cake was good " * 2500
+    page = write(text=text)
+    assert not page.exception
+    assert "512 fit here" in page.warning[0].value
+    assert len(payload(page, "write-heat")["queries"]) == 512

@@ -190,6 +190,16 @@ def _paragraph(model: str, groups: int) -> tuple[float, int]:
 
 
 @door
+def _room(model: str, tokens: int) -> int:
+    def job() -> int:
+        from attention_core.labs import kv_cache as lab
+
+        return lab.room(model, tokens, RACE)
+
+    return compute.run(job)
+
+
+@door
 def _lap(model: str, text: str, cached: bool, number: int) -> "Lap":
     def job() -> "Lap | None":
         from attention_core.labs import kv_cache as lab
@@ -557,11 +567,13 @@ def saved(now: Now) -> None:
 
 def _race(now: Now) -> None:
     read = reading(now.asked.model, now.asked.text)
+    prompt = len(read.labels)
+    count = _room(now.asked.model, prompt)
     place, laps, begun = st.empty(), {True: [], False: []}, time.monotonic()
     for cached in (True, False):
-        for number in range(RACE):
+        for number in range(count):
             if time.monotonic() - begun > 0.5:
-                place.progress((number + RACE * (not cached)) / (2 * RACE), t("generate.racing"))
+                place.progress((number + count * (not cached)) / (2 * count), t("generate.racing"))
             laps[cached].append(_lap(now.asked.model, now.asked.text, cached, number))
     place.empty()
     seconds = {cached: sum(lap.seconds for lap in found) for cached, found in laps.items()}
@@ -569,10 +581,9 @@ def _race(now: Now) -> None:
     for column, cached in ((one, True), (other, False)):
         with column:
             name = t("cache_cells.with") if cached else t("cache_cells.without")
-            st.metric(name, t("generate.speed", speed=f"{RACE / seconds[cached]:.1f}"), border=True)
+            st.metric(name, t("generate.speed", speed=f"{count / seconds[cached]:.1f}"), border=True)
     same = [a.id == b.id for a, b in zip(laps[True], laps[False], strict=True)]
-    prompt = len(read.labels)
-    told = {"tokens": RACE, "kept": prompt + RACE - 1, "again": sum(prompt + n for n in range(RACE))}
+    told = {"tokens": count, "kept": prompt + count - 1, "again": sum(prompt + n for n in range(count))}
     say(
         "generate.race_same" if all(same) else "generate.race_other",
         at=same.index(False) + 1 if not all(same) else 0,
@@ -613,6 +624,9 @@ def sizes(model: str) -> None:
 def fewer(now: Now) -> None:
     """Ask into how many key-value heads to average this model's, and show what that does to it."""
     shape, _ = _shape(now.asked.model)
+    if now.view().only:
+        note("generate.pool_hidden")
+        return
     if shape.groups == 1:
         note("generate.pool_one")
         return
