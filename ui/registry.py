@@ -24,4 +24,5 @@ PAGES = (
     PageInfo("pages/scaling.py", "scaling", "learn", ":material/straighten:"),
     PageInfo("pages/video_search.py", "video_search", "learn", ":material/movie:"),
     PageInfo("pages/what_if.py", "what_if", "change", ":material/content_cut:"),
+    PageInfo("pages/generate.py", "generate", "change", ":material/edit_note:"),
 )

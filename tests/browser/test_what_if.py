@@ -1,4 +1,4 @@
-"""The page "What if" in a real Chromium: bars move, the wall of effects grows, stops and goes on, pointing asks nobody."""
+"""The page "What if" in a real Chromium: bars move, the wall of effects grows, pointing asks nobody."""
 
 import re
 

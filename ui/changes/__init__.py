@@ -1,1 +1,1 @@
-"""The explorer's pages: all heads at once, two side by side, the one that was meant."""
+"""Glue of the pages on which a model is changed or made to write, one file a page: controls, cached doors, pictures."""

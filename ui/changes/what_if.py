@@ -15,7 +15,7 @@ from ui.components.head_grid import head_grid
 from ui.compute import LIMIT, door, head_view, reading, ways
 from ui.lesson import Table
 from ui.show import heat
-from ui.text import note, say, t, words
+from ui.text import note, plain, say, t, words
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
