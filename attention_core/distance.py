@@ -34,6 +34,7 @@ Slot = tuple[int | None, int | None]
 
 def js_divergence(p: Float[ndarray, "*#B K"], q: Float[ndarray, "*#B K"]) -> Float[ndarray, "*B"]:
     """Return the Jensen–Shannon divergence in bits, H((p + q) / 2) − (H(p) + H(q)) / 2: 0 to 1, over the last axis."""
+    p, q = p.astype(float, copy=False), q.astype(float, copy=False)  # a small difference of large numbers
     return np.clip(_entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2, 0, 1)
 
 

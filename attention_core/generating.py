@@ -419,7 +419,7 @@ def _writing(model: str, text: str, limit: int, sampling: Sampling) -> Writing:
         loaded = compute._model(model)
         if not _writes(loaded):
             raise TypeError(f"{loaded.title} does not write")
-        kept = compute._fit(model, text, min(limit, loaded.limit or limit))[0]
+        kept = compute._fit(model, text, min(limit, loaded.limit or limit))[0].text
         _writings[key] = Writing(loaded, kept, sampling)
     _writings.move_to_end(key)
     return _writings[key]
