@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.server import serve
+from browser.visits import rested, visits
 
 WHOLE = 120_000  # milliseconds; a fresh server loads torch
 
@@ -14,25 +15,9 @@ WHOLE = 120_000  # milliseconds; a fresh server loads torch
 @pytest.fixture(scope="module")
 def opened(app, browser):
     """The page, once for all tests of this file; errors in the console fail the last of them."""
-    wrong = []
-    context = browser.new_context(viewport={"width": 1280, "height": 1000}, locale="en-US")
-    page = context.new_page()
-    page.set_default_timeout(WHOLE)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.frames_sent = []
-    page.on("websocket", lambda wire: wire.on("framesent", lambda frame: page.frames_sent.append(frame)))
-    page.goto(f"{app}/picture?lang=en")
-    page.locator("[data-gaze=picture_map] canvas").first.wait_for()
-    rested(page)
-    yield page
-    context.close()
-    assert not wrong
-
-
-def rested(page):
-    for _ in range(2):
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        page.wait_for_timeout(300)
+    marks = ("[data-gaze=picture_map] canvas",)
+    with visits(app, browser, "picture", *marks, height=1000) as visit:
+        yield visit(lang="en")
 
 
 def picture_map(page):
@@ -106,7 +91,7 @@ def test_keys(opened):
 def test_the_picture_is_saved(opened):
     page = opened
     with page.expect_download() as saved:
-        picture_map(page).locator(".png").click()
+        picture_map(page).get_by_role("button", name="Save as PNG").click()
     assert saved.value.suggested_filename == "gaze-tiny-vit-shapes-layer-1-head-3.png"
     assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
 

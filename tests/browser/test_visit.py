@@ -38,7 +38,7 @@ def test_typing_moves_the_picture_and_the_link(visit):
     expect(token(page, "trophy")).to_be_visible()
     rested(page)
     assert query(page)["text"] == "the trophy is big"
-    expect(page.get_by_text("6 tokens")).to_be_visible()
+    expect(page.get_by_text("Tokens: 6")).to_be_visible()
 
 
 def test_hovering_and_pinning_never_ask_the_server(visit):

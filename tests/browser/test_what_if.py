@@ -10,7 +10,7 @@ from browser.visits import query, rested, visits
 
 @pytest.fixture
 def visit(app, browser):
-    with visits(app, browser, "what_if", "[data-gaze=before_after] .row", "[data-gaze=head_grid] .cell") as visit:
+    with visits(app, browser, "what_if", "[data-gaze=before_after] .row") as visit:
         yield visit
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "The capital of France is"
 FIRST = {"model": "smollm2", "layer": "24", "head": "5"}  # the strongest head for " Paris"; a test finds it again
-RUN, TICK, PIECE = "_what_if_run", 0.2, 0.5  # seconds
+RUN, PICKED, TICK, PIECE = "_what_if_run", "_what_if_picked", 0.2, 0.5  # seconds
 MOST_TOKENS = 128  # of a text whose heads are knocked out, and whose every row is compared
 STRONGEST = 3
 
@@ -172,6 +172,8 @@ def importance(model: str, text: str, aim: int | str, layer: int, head: int) -> 
 
 def _advance(run: Run, layer: int, head: int) -> None:
     """Draw how far it is; while it runs, each tick takes it further."""
+    if st.session_state.pop(PICKED, False):  # a pick within the fragment runs the fragment alone
+        st.rerun()
     until = time.monotonic() + PIECE
     while run.running and run.done < len(run.pieces) and time.monotonic() < until:
         start, batch = time.monotonic(), run.pieces[run.done]
@@ -244,6 +246,7 @@ def _grid(key: str, title: str, values: np.ndarray, chosen: tuple[int, int], *, 
 def _pick_head(key: str, heads: int) -> None:
     at = st.session_state[key].picked
     st.session_state["layer"], st.session_state["head"] = at // heads + 1, at % heads + 1
+    st.session_state[PICKED] = key == "grid-effects"
 
 
 def _pick_aim(key: str, ids: tuple[int, ...]) -> None:

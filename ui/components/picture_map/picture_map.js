@@ -53,7 +53,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     scene = { look, dpr, rows, columns, owner, chosen: chosen ?? null, width, height, cell: [height / rows, width / columns],
       wide: width / (columns * share_w), high: height / (rows * share_h) };
     plain = pictureCanvas(picture, look, false); faded = pictureCanvas(picture, look, true);
-    kept.foot.replaceChildren(kept.bar, pngButton(root, words.png, meta.file, () => ({ canvas: to.canvas, legend: [[css(look.accent), strongest(asks())]] })));
+    kept.foot.replaceChildren(kept.bar, pictureButtons(words, meta.file, () => sheet(root, width, height,
+      [drawing("image", { href: to.canvas.toDataURL(), width, height })], [[css(look.accent), strongest(asks())]])));
     mark();
   }
 
