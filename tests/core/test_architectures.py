@@ -15,7 +15,7 @@ from attention_core.errors import WeightsOnly
 from attention_core.heads import looks_back, word_weights
 from attention_core.interface import recording
 from attention_core.views import view_head
-from benchmarks.families import FAMILIES, NO_MASK, build, eager_weights, inputs, pairs
+from benchmarks.families import FAMILIES, NO_MASK, WINDOWED, build, eager_weights, inputs, pairs
 
 SCORES, WEIGHTS, NOTHING = (
     [family for family in FAMILIES if family.shows == what] for what in ("scores", "weights", "nothing")
@@ -54,6 +54,8 @@ def test_the_table_in_the_readme_has_them_all():
     table = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split("## Architectures")[1]
     said = {"scores": "scores and weights |", "weights": "weights only |", "nothing": "refused: "}
     assert all(f"\n| {family.name} | {said[family.shows]}" in table for family in FAMILIES)
+    windows = {shows: words.replace(" |", ", in windows |") for shows, words in said.items()}
+    assert all(f"\n| {family.name} | {windows[family.shows]}" in table for family in WINDOWED)
 
 
 @named(SCORES)
