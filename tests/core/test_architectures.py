@@ -23,15 +23,6 @@ SCORES, WEIGHTS, NOTHING = (
 PADDING = 3
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """For tensors of a few hundred numbers, a second thread costs ten times what it saves."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def named(families):
     return pytest.mark.parametrize("family", families, ids=lambda family: family.name)
 

@@ -31,14 +31,6 @@ from attention_core.views import view_head
 LAYERS, HEADS, D = 3, 2, 7
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def random_rows(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).mul(3).softmax(dim=-1).double().numpy()
 

@@ -4,19 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
 EXAMPLES = {"one_head", "your_own_module", "long_texts"}
 DOCS = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Beside other work, a second thread makes torch wait for seconds."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def blocks(page):

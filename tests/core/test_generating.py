@@ -19,15 +19,6 @@ PROMPT = "The capital of France is"
 DRAWN = Sampling("sample", 1.3, 40, 0.9, 5)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """As in the compute thread: where others work too, two wait for one another at every step."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def wrapped(module, tokenizer, limit=None):
     return LoadedModel("tiny", "tiny", module.eval(), tokenizer, limit, False)
 

@@ -24,16 +24,6 @@ from attention_core.labs.many_heads import relation_head, sentence_marks
 from attention_core.relations import MARKED, RELATIONS, sentences
 from attention_core.tokens import Token
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    """As in the app: on a busy machine, as many threads as cores stall one another."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 RUNNING = "I ate the cake and it was delicious"
 SPLIT = "unbelievable embeddings surprised grandmothers"  # words of several tokens
 

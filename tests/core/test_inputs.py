@@ -19,15 +19,6 @@ from attention_core.views import view_head
 A, B = "I ate the cake", "it was delicious, sweet"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """For a dozen tokens, a second thread costs more than it saves."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def bert():
     """MiniLM as the library opens it, with its plainest attention."""

@@ -90,15 +90,6 @@ FAMILIES = ("t5", "bart", "marian")
 every_family = pytest.mark.parametrize("name", FAMILIES)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """For tensors of a few hundred numbers, a second thread costs ten times what it saves."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")

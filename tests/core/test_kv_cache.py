@@ -12,7 +12,7 @@ from attention_core import compute, generating
 from attention_core.generating import Sampling, held_bytes, next_probabilities, read_on
 from attention_core.labs import kv_cache as lab
 from attention_core.labs.kv_cache import NAMED, Shape, cache_bytes, multiplications, pooled_heads, pooling, shape_of
-from core.test_generating import PROMPT, _one_thread, tiny, wrapped  # noqa: F401
+from core.test_generating import PROMPT, tiny, wrapped
 
 IDS = [5, 17, 3, 23, 11, 29, 7]
 

@@ -34,14 +34,6 @@ from core.test_heads import RUNNING, made
 HALF_OF_THREE = torch.tensor([[1, 0, 0], [0.4, 0.6, 0], [0.5, 0.3, 0.2]])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def weights(heads, words):
     """Weights of random heads that only look back."""
     return torch.randn(heads, words, words).masked_fill(torch.ones(words, words).triu(1) > 0, -torch.inf).softmax(-1)

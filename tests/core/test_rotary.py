@@ -15,14 +15,6 @@ from tiny_models import family
 RUNNING = "I ate the cake and it was delicious"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def captured(name):
     module, given = build(family(name)), inputs(family(name))
     return module, given, capture(module, **given)

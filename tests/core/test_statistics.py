@@ -41,15 +41,6 @@ from attention_core.views import thumbnails
 RUNNING = "I ate the cake and it was delicious"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    """As in the app: on a busy machine, as many threads as cores stall one another."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def token(index: int, text: str, number: int = -1) -> Token:
     special = text.startswith("[") and len(text) > 1
     return Token(index, index if number < 0 else number, text, text, 0, 0, special, special, index)

@@ -11,17 +11,8 @@ from attention_core.views import thumbnails, view_head
 from attention_core.windows import Windows, has_windows
 from benchmarks.families import WINDOWED, build, inputs, window_pairs, window_weights
 
-pytestmark = pytest.mark.usefixtures("_one_thread")
 named = pytest.mark.parametrize("family", WINDOWED, ids=lambda family: family.name)
 SWIN, SAM = (next(family for family in WINDOWED if family.name == name) for name in ("Swin", "SAM, vision"))
-
-
-@pytest.fixture(scope="module")
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @named

@@ -14,16 +14,6 @@ PAGE = "pages/generate.py"
 PROMPT = glue.PROMPT
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def said(page):
     return " ".join(e.value for e in [*page.markdown, *page.caption]).replace("\\", "")
 
