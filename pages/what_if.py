@@ -13,7 +13,8 @@ from ui.text import heading, say
 frame("pages/what_if.py")
 question("what_if")
 say("what_if.intro")
-model = what_if.model_choice()
+with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+    model = what_if.model_choice()
 text = controls.sentence_box(default=what_if.EXAMPLE)
 what_if.changeable(model, text)
 with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
