@@ -21,6 +21,7 @@ from attention_core.distance import js_distance
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
 from attention_core.formula import Formula
 from attention_core.importance import gradient_times_weight, knocked_out, outcome_of
+from attention_core.inputs import Input
 from attention_core.models.loading import LoadedModel
 from attention_core.outcomes import Outcome, Similarity, Token, divergence, embedding, log_probabilities, predicts
 from attention_core.relations import MARKED, sentences
@@ -98,7 +99,7 @@ class LengthsDifferError(ValueError):
         self.here, self.there = here, there
 
 
-def changes(model: str, text: str, limit: int, told: Sequence[Told]) -> Edits:
+def changes(model: str, text: str | Input, limit: int, told: Sequence[Told]) -> Edits:
     """Return the edits that are told; what is told of one head goes before what is told of many. In the compute thread.
 
     Raises:
@@ -143,7 +144,7 @@ def _edit(one: Told, seen: Capture, model: str, limit: int) -> Edit:
 
 
 @torch.no_grad()
-def said(model: str, text: str, limit: int, told: Sequence[Told]) -> Said | None:
+def said(model: str, text: str | Input, limit: int, told: Sequence[Told]) -> Said | None:
     """Return what comes next, or in the masked place, before and after. In the compute thread.
 
     None for a model that predicts nothing here.
@@ -162,7 +163,7 @@ def said(model: str, text: str, limit: int, told: Sequence[Told]) -> Said | None
 
 
 @torch.no_grad()
-def meant(model: str, text: str, limit: int, told: Sequence[Told], most: int = 5) -> Meant:
+def meant(model: str, text: str | Input, limit: int, told: Sequence[Told], most: int = 5) -> Meant:
     """Return what the text means before and after, and the nearest shipped sentences. In the compute thread."""
     loaded, ids = compute._model(model), _ids(model, text, limit)
     before = embedding(loaded, ids)[0].cpu()
@@ -183,7 +184,7 @@ def meant(model: str, text: str, limit: int, told: Sequence[Told], most: int = 5
 _shelf: dict[str, dict[str, Tensor]] = {}
 
 
-def moved(model: str, text: str, limit: int, told: tuple[Told, ...], layer: int) -> Float[ndarray, " H"]:
+def moved(model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int) -> Float[ndarray, " H"]:
     """Return how differently each head of a layer looks after the edits: its rows' mean Jensen–Shannon distance.
 
     The edited heads' own weights are those that they would have without their edit. In the compute thread.
@@ -197,7 +198,7 @@ def moved(model: str, text: str, limit: int, told: tuple[Told, ...], layer: int)
     return js_distance(*sides).mean(axis=-1)
 
 
-def view(model: str, text: str, limit: int, told: tuple[Told, ...], layer: int, head: int) -> HeadView:
+def view(model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int, head: int) -> HeadView:
     """Prepare a head of the edited model for showing, with the weights that its own edit leaves."""
     seen = edited(model, text, limit, told)
     shown = view_head(seen, layer, head)
@@ -207,7 +208,7 @@ def view(model: str, text: str, limit: int, told: tuple[Told, ...], layer: int, 
     return replace(shown, weights=weights.cpu().numpy(), allowed=open_, raw=shown.raw[:0], final=shown.final[:0])
 
 
-def edited(model: str, text: str, limit: int, told: tuple[Told, ...]) -> Capture:
+def edited(model: str, text: str | Input, limit: int, told: tuple[Told, ...]) -> Capture:
     """Return a capture of the edited model. In the compute thread."""
     key = (model, text, limit, told)
     if key not in _edited:
@@ -220,11 +221,11 @@ def edited(model: str, text: str, limit: int, told: tuple[Told, ...]) -> Capture
     return _edited[key]
 
 
-_edited: "OrderedDict[tuple[str, str, int, tuple[Told, ...]], Capture]" = OrderedDict()
+_edited: "OrderedDict[tuple[str, str | Input, int, tuple[Told, ...]], Capture]" = OrderedDict()
 
 
 @torch.no_grad()
-def outcome(model: str, limit: int, aim: int | str, text: str) -> Outcome:
+def outcome(model: str, limit: int, aim: int | str, text: str | Input) -> Outcome:
     """Return what is asked: the log-probability of a token, or the cosine with a sentence's embedding."""
     loaded = compute._model(model)
     if isinstance(aim, str):
@@ -233,26 +234,26 @@ def outcome(model: str, limit: int, aim: int | str, text: str) -> Outcome:
 
 
 def without_each(
-    model: str, text: str, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]
+    model: str, text: str | Input, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]
 ) -> Float[ndarray, " N"]:
     """Return the outcome without each of some heads. In the compute thread."""
     asked = outcome(model, limit, aim, text)
     return knocked_out(compute._model(model), _ids(model, text, limit), asked, heads).double().cpu().numpy()
 
 
-def without_all(model: str, text: str, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]) -> float:
+def without_all(model: str, text: str | Input, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]) -> float:
     """Return the outcome without some heads at once; with none, the outcome as it is. In the compute thread."""
     asked = outcome(model, limit, aim, text)
     return outcome_of(compute._model(model), _ids(model, text, limit), asked, dict.fromkeys(heads, OFF))
 
 
-def slopes(model: str, text: str, limit: int, aim: int | str) -> Float[ndarray, "L H"]:
+def slopes(model: str, text: str | Input, limit: int, aim: int | str) -> Float[ndarray, "L H"]:
     """Return gradient × weight of each head for the outcome. In the compute thread."""
     asked = outcome(model, limit, aim, text)
     return gradient_times_weight(compute._model(model), _ids(model, text, limit), asked).double().cpu().numpy()
 
 
-def looks(model: str, text: str, limit: int, word: int) -> Float[ndarray, "L H"]:
+def looks(model: str, text: str | Input, limit: int, word: int) -> Float[ndarray, "L H"]:
     """Return the weight that each head gives to a word (from 0): from where the outcome is read, else on average.
 
     In the compute thread.
@@ -265,6 +266,11 @@ def looks(model: str, text: str, limit: int, word: int) -> Float[ndarray, "L H"]
     return torch.stack(found).double().cpu().numpy()
 
 
+def fills(model: str) -> bool:
+    """Return whether a model fills in words, where ``[MASK]`` stands. In the compute thread."""
+    return type(compute._model(model).module).__name__.endswith("ForMaskedLM")
+
+
 def place(loaded: LoadedModel, ids: Tensor) -> int | None:
     """Return where a model predicts: after the last token, or in the first masked place; None where there is none."""
     if not type(loaded.module).__name__.endswith("ForMaskedLM"):
@@ -273,6 +279,6 @@ def place(loaded: LoadedModel, ids: Tensor) -> int | None:
     return masked[0] if masked else None
 
 
-def _ids(model: str, text: str, limit: int) -> Tensor:
+def _ids(model: str, text: str | Input, limit: int) -> Tensor:
     seen = compute._seen(model, text, limit)
     return torch.tensor([[token.id for token in seen.tokens]], device=compute._model(model).module.device)

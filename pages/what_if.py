@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, link
+from ui import controls, inputs, link
 from ui.changes import edits as change
 from ui.changes import what_if
 from ui.frame import frame
@@ -13,14 +13,16 @@ from ui.text import heading, say
 frame("pages/what_if.py")
 question("what_if")
 say("what_if.intro")
-with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-    model = what_if.model_choice()
+what_if.first_visit()
 text = controls.sentence_box(default=what_if.EXAMPLE)
-what_if.changeable(model, text)
 with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+    model = controls.model_choice()
+    text = inputs.reading_choice(model, text)
+    what_if.changeable(model, text)
     layer = controls.layer_choice(model, text)
     other = change.other_box()
 controls.token_count(model, text)
+inputs.reading_notes(model, text)
 head = controls.head_choice(model, text, layer)
 edits = change.edit_choice(model, text, layer, head, other)
 

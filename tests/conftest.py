@@ -7,9 +7,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[1]
-torch.set_num_threads(
-    1
-)  # as in the app: beside other work, a second one costs more than it saves
+torch.set_num_threads(1)  # as in the app: beside other work, a second one costs more than it saves
 
 
 @pytest.fixture(autouse=True)

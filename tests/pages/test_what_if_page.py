@@ -3,6 +3,7 @@
 import pytest
 
 from attention_core import compute, what_if
+from attention_core.inputs import Input
 from attention_core.what_if import Told
 from ui.changes import what_if as glue
 
@@ -116,3 +117,33 @@ def test_heads_are_knocked_out_one_by_one(open_page, monkeypatch):
     assert run.effects[worst[0]] == pytest.approx(one - plain, abs=1e-5)
     page.button(key="knock_use").click().run()
     assert page.session_state["edits"] == "_".join(f"{layer + 1}.{head + 1}.off" for layer, head in worst)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_model_that_fills_in(open_page, tmp_path, monkeypatch, models, lang):
+    import torch
+    import transformers
+
+    torch.manual_seed(5)
+    sizes = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = transformers.BertConfig(vocab_size=len(models["minilm"].tokenizer), initializer_range=0.3, **sizes)
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "filler")
+    models["minilm"].tokenizer.save_pretrained(tmp_path / "filler")
+    monkeypatch.setenv("GAZE_MODELS_DIR", str(tmp_path))
+    page = open_page(
+        "pages/what_if.py", lang=lang, model="filler", text="the [MASK] is red", special_tokens="yes", edits="1.all.off"
+    )
+    assert not page.exception
+    asked = Input("the [MASK] is red", special=True)
+    said = compute.run(what_if.said, "filler", asked, 512, (Told(0, None, "off"),))
+    module = transformers.BertForMaskedLM.from_pretrained(tmp_path / "filler").eval()
+    with torch.no_grad():
+        ids = models["minilm"].tokenizer("the [MASK] is red", return_tensors="pt")
+        logits = module(input_ids=ids["input_ids"]).logits[0, 2]
+    best = int(logits.argmax())
+    assert said.ids[0] == best
+    assert said.before[0] == pytest.approx(float(logits.softmax(dim=-1)[best]), abs=1e-5)
+    assert f"**{said.before[0]:.1%}**" in texts(page)
+    page = open_page("pages/what_if.py", lang=lang, model="filler", text="the ball is red")
+    assert "[MASK]" in texts(page)
+    assert not page.exception

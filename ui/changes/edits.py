@@ -7,6 +7,7 @@ import numpy as np
 import streamlit as st
 
 from attention_core import compute
+from attention_core.inputs import Input
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
 from ui.text import note, t
@@ -28,7 +29,7 @@ def other_box() -> str:
     return controls.sentence_box("instead", t("what_if.instead"), INSTEAD)
 
 
-def edit_choice(model: str, text: str, layer: int, head: int, other: str) -> Edits:
+def edit_choice(model: str, text: str | Input, layer: int, head: int, other: str) -> Edits:
     """Ask what to do with the chosen head; show all edits, each with a way to take it back."""
     read = reading(model, text)
     first = f"{layer + 1}.{head + 1}.off"
@@ -72,7 +73,7 @@ def _kinds(own: "HeadView") -> list[str]:
     ]
 
 
-def _parameter(model: str, text: str, kind: str, layer: int, head: int) -> None:
+def _parameter(model: str, text: str | Input, kind: str, layer: int, head: int) -> None:
     """Ask for what the kind of edit needs, and keep it in ``what_to``."""
     state, to = st.session_state, st.session_state["what_to"]
     change = {"on_change": _write, "args": (layer, head)}
@@ -213,7 +214,7 @@ def _told(written: str, other: str) -> Edits:
     )
 
 
-def _possible(told: Edits, model: str, text: str, other: str) -> Edits:
+def _possible(told: Edits, model: str, text: str | Input, other: str) -> Edits:
     """Leave out, and say, what this sentence has no place for."""
     here, there = (len(reading(model, one).labels) for one in (text, other))
     names, left = words_of(model, text), []
@@ -227,7 +228,7 @@ def _possible(told: Edits, model: str, text: str, other: str) -> Edits:
     return tuple(left)
 
 
-def _zero_rows(model: str, text: str, told: Edits, layer: int, head: int) -> None:
+def _zero_rows(model: str, text: str | Input, told: Edits, layer: int, head: int) -> None:
     if any(one.kind == "cut" for one in told):
         view = edited_view(model, text, told, layer, head)
         empty = [view.queries[n] for n in np.flatnonzero(view.weights.sum(axis=1) == 0)]
@@ -241,13 +242,13 @@ def last_word(names: list[str]) -> int:
     return real[-1] if real else 0
 
 
-def words_of(model: str, text: str) -> list[str]:
+def words_of(model: str, text: str | Input) -> list[str]:
     """Return the words of a text, special tokens among them."""
     return list(head_view(model, text, 0, 0, "word", "shown").keys)
 
 
 @door
-def edited_view(model: str, text: str, edits: Edits, layer: int, head: int) -> "HeadView":
+def edited_view(model: str, text: str | Input, edits: Edits, layer: int, head: int) -> "HeadView":
     """Compute a head of the edited model."""
     from attention_core import what_if
 

@@ -8,7 +8,8 @@ import numpy as np
 import streamlit as st
 
 from attention_core import compute
-from ui import controls, link
+from attention_core.inputs import Input
+from ui import link
 from ui.changes.edits import Edits, edited_view, joined, last_word, words_of
 from ui.components.before_after import before_after
 from ui.components.head_grid import head_grid
@@ -28,7 +29,7 @@ MOST_TOKENS = 128  # of a text whose heads are knocked out, and whose every row 
 STRONGEST = 3
 
 
-def changeable(model: str, text: str) -> None:
+def changeable(model: str, text: str | Input) -> None:
     """End the page in a sentence where a model's attention can't be changed from outside."""
     if ways(model).target:
         st.info(t("what_if.two_stacks"))
@@ -38,18 +39,17 @@ def changeable(model: str, text: str) -> None:
         link.stop()
 
 
-def model_choice() -> str:
-    """Ask for a model; a first visit begins with one that writes, and with a head that matters for the example."""
+def first_visit() -> None:
+    """Let a first visit begin with a model that writes, and with a head that matters for the example."""
     chosen = st.session_state[link.CHOSEN]
     if "model" not in chosen:
         chosen |= {"model": FIRST["model"]} if {"text", "layer", "head"} & set(chosen) else FIRST
-    return controls.model_choice()
 
 
 # Before and after
 
 
-def outcome(model: str, text: str, edits: Edits) -> int | str:
+def outcome(model: str, text: str | Input, edits: Edits) -> int | str:
     """Show what the model says before and after, and ask for the outcome that heads are judged by."""
     said = _said(model, text, edits)
     if said is not None:
@@ -67,6 +67,8 @@ def outcome(model: str, text: str, edits: Edits) -> int | str:
         }
         before_after(meta, said.before, said.after, key="said", on_pick=lambda: _pick_aim("said", said.ids))
         return aim
+    if _fills(model):
+        note("what_if.mask")
     meant = _meant(model, text, edits)
     like = link.restore("like", meant.sentences[0], str)
     say("what_if.meant", cosine=f"{meant.cosine:.3f}")
@@ -77,7 +79,7 @@ def outcome(model: str, text: str, edits: Edits) -> int | str:
     return like
 
 
-def looked(model: str, text: str, layer: int, head: int, edits: Edits) -> "HeadView":
+def looked(model: str, text: str | Input, layer: int, head: int, edits: Edits) -> "HeadView":
     """Draw the chosen head, before or after the edits."""
     when = link.restore("when", "after", link.one_of("before", "after"))
     name = lambda one: t(f"before_after.{one}")  # noqa: E731
@@ -94,7 +96,7 @@ def looked(model: str, text: str, layer: int, head: int, edits: Edits) -> "HeadV
     return own
 
 
-def later(model: str, text: str, edits: Edits, layer: int, head: int) -> None:
+def later(model: str, text: str | Input, edits: Edits, layer: int, head: int) -> None:
     """Show how differently every head looks after the edits."""
     read = reading(model, text)
     if not edits or len(read.labels) > MOST_TOKENS:
@@ -114,7 +116,7 @@ def later(model: str, text: str, edits: Edits, layer: int, head: int) -> None:
 class Run:
     """Heads knocked out one by one, as far as it is."""
 
-    asked: tuple[str, str, int | str]
+    asked: tuple[str, str | Input, int | str]
     pieces: list[list[tuple[int, int]]]
     effects: np.ndarray
     plain: float
@@ -124,7 +126,7 @@ class Run:
     marked: list[int] = field(default_factory=list)
 
 
-def importance(model: str, text: str, aim: int | str, layer: int, head: int) -> Run | None:
+def importance(model: str, text: str | Input, aim: int | str, layer: int, head: int) -> Run | None:
     """Knock all heads out one by one, with a progress bar; beside it where they look, and gradient × weight."""
     from attention_core.importance import pieces, rank_correlation
 
@@ -219,7 +221,7 @@ def _stop() -> None:
     st.session_state[RUN].running = False
 
 
-def tables(model: str, text: str, edits: Edits, run: Run | None) -> dict[str, Table]:
+def tables(model: str, text: str | Input, edits: Edits, run: Run | None) -> dict[str, Table]:
     """Return the numbers of the page."""
     said = _said(model, text, edits)
     columns = [t("before_after.before"), t("before_after.after")]
@@ -269,49 +271,56 @@ def _visible(token: str) -> str:
 
 
 @door
-def _said(model: str, text: str, edits: Edits) -> "Said | None":
+def _said(model: str, text: str | Input, edits: Edits) -> "Said | None":
     from attention_core import what_if
 
     return compute.run(what_if.said, model, text, LIMIT, edits)
 
 
 @door
-def _meant(model: str, text: str, edits: Edits) -> "Meant":
+def _fills(model: str) -> bool:
+    from attention_core import what_if
+
+    return compute.run(what_if.fills, model)
+
+
+@door
+def _meant(model: str, text: str | Input, edits: Edits) -> "Meant":
     from attention_core import what_if
 
     return compute.run(what_if.meant, model, text, LIMIT, edits)
 
 
 @door
-def _moved(model: str, text: str, edits: Edits, layer: int) -> np.ndarray:
+def _moved(model: str, text: str | Input, edits: Edits, layer: int) -> np.ndarray:
     from attention_core import what_if
 
     return compute.run(what_if.moved, model, text, LIMIT, edits, layer)
 
 
 @door
-def _each(model: str, text: str, aim: int | str, heads: tuple[tuple[int, int], ...]) -> np.ndarray:
+def _each(model: str, text: str | Input, aim: int | str, heads: tuple[tuple[int, int], ...]) -> np.ndarray:
     from attention_core import what_if
 
     return compute.run(what_if.without_each, model, text, LIMIT, aim, heads)
 
 
 @door
-def _together(model: str, text: str, aim: int | str, heads: tuple[tuple[int, int], ...]) -> float:
+def _together(model: str, text: str | Input, aim: int | str, heads: tuple[tuple[int, int], ...]) -> float:
     from attention_core import what_if
 
     return compute.run(what_if.without_all, model, text, LIMIT, aim, heads)
 
 
 @door
-def _slopes(model: str, text: str, aim: int | str) -> np.ndarray:
+def _slopes(model: str, text: str | Input, aim: int | str) -> np.ndarray:
     from attention_core import what_if
 
     return compute.run(what_if.slopes, model, text, LIMIT, aim)
 
 
 @door
-def _looks(model: str, text: str, word: int) -> np.ndarray:
+def _looks(model: str, text: str | Input, word: int) -> np.ndarray:
     from attention_core import what_if
 
     return compute.run(what_if.looks, model, text, LIMIT, word)
