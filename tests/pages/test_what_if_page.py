@@ -90,6 +90,14 @@ def test_what_does_not_fit_is_said_and_left_out(visit):
         assert page.session_state["edits"] == "24.5.off"
 
 
+@pytest.mark.parametrize("query", [{"text": "a"}, {"layer": "30", "edits": "30.5.off"}])
+def test_where_nothing_looks_elsewhere_nothing_is_said_to(visit, query):
+    page = visit(**query)
+    assert not page.exception
+    assert "No head looks elsewhere" in texts(page)
+    assert "The head that changes most" not in texts(page)
+
+
 def test_a_model_without_words_to_say(open_page):
     page = open_page(
         "pages/what_if.py", lang="en", model="minilm", text="I ate the cake and it was delicious", edits="6.all.off"

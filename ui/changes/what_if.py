@@ -57,8 +57,13 @@ def outcome(model: str, text: str | Input, edits: Edits) -> int | str:
         at = said.ids.index(aim) if aim in said.ids else None
         if at is not None:
             before, after = said.before[at], said.after[at]
-            say("what_if.said", token=said.labels[at], before=_percent(before), after=_percent(after))
-        note("what_if.divergence", nats=f"{said.divergence:.3f}")
+            say(
+                "what_if.said",
+                token=_visible(said.labels[at]).strip("“”"),
+                before=_percent(before),
+                after=_percent(after),
+            )
+        note("what_if.divergence", nats=_small(said.divergence))
         meta = {
             "names": [_visible(name) for name in said.labels],
             "chosen": at,
@@ -103,9 +108,12 @@ def later(model: str, text: str | Input, edits: Edits, layer: int, head: int) ->
         note("what_if.later_none" if not edits else "what_if.too_long", most=MOST_TOKENS)
         return
     moved = np.stack([_moved(model, text, edits, n) for n in range(read.layers)])
+    if moved.max() < 0.0005:
+        note("what_if.later_still")
+        return
     far = np.unravel_index(int(moved.argmax()), moved.shape)
     with st.container(border=False):
-        say("what_if.later", layer=far[0] + 1, head=far[1] + 1, distance=f"{moved.max():.2f}")
+        say("what_if.later", layer=far[0] + 1, head=far[1] + 1, distance=f"{moved.max():.3f}")
         _grid("later", t("what_if.later_grid"), moved, (layer, head), signed=False, places=3)
 
 
@@ -261,6 +269,10 @@ def _pick_like(sentences: tuple[str, ...]) -> None:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}%" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
+
+
+def _small(number: float) -> str:
+    return "< 0.001" if 0 < number < 0.0005 else f"{abs(number):.3f}"
 
 
 def _visible(token: str) -> str:
