@@ -82,9 +82,26 @@ def test_a_temperature_of_zero_is_explained(visit):
 def test_what_does_not_fit_is_said_and_left_out(visit):
     page = visit(edits="24.5.instead", instead="Hello there")
     assert "5 tokens here, 2 there" in texts(page)
-    page = visit(edits="24.5.cut.17-3")
-    assert "with 5 words" in texts(page)
-    for nonsense in ("24.5.explode", "99.1.off", "24.5.scale.nan", "x", "24.5.temperature.0", "24.5.cut.a-b"):
+    for far in ("24.5.cut.17-3", "24.5.key.999"):
+        page = visit(edits=far)
+        assert not page.exception, far
+        assert "with 5 words" in texts(page)
+    page = visit(edits="24.5.key.4")
+    page.text_input(key="text").set_value("two words").run()
+    assert not page.exception
+    assert "with 2 words" in texts(page)
+    for nonsense in (
+        "24.5.explode",
+        "99.1.off",
+        "24.5.scale.nan",
+        "x",
+        "24.5.temperature.0",
+        "24.5.cut.a-b",
+        "24.5.scale.5",
+        "24.5.key.all",
+        "24.5.key.1-2",
+        "24.5.cut.all",
+    ):
         page = visit(edits=nonsense)
         assert not page.exception, nonsense
         assert page.session_state["edits"] == "24.5.off"

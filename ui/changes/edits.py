@@ -34,7 +34,7 @@ def edit_choice(model: str, text: str | Input, layer: int, head: int, other: str
     read = reading(model, text)
     first = f"{layer + 1}.{head + 1}.off"
     written = link.restore("edits", first, lambda said: _canonical(said, read.layers, read.heads))
-    state, here = st.session_state, (model, layer, head, written)
+    state, here = st.session_state, (model, text, layer, head, written)
     if state.get("_what_for") != here:  # the controls say what is told of the head that is chosen now
         state["_what_for"] = here
         scope, entry = _entry_of(written, layer, head)
@@ -96,20 +96,26 @@ def _parameter(model: str, text: str | Input, kind: str, layer: int, head: int) 
             note("what_if.zero", least=f"{NEAREST_ZERO:g}")
     elif kind == "key":
         names = words_of(model, text)
-        _begin("what_key", int, to, min(len(names) - 1, last_word(names) - 1))
+        _begin("what_key", _one_of(names), to, min(len(names) - 1, last_word(names) - 1))
         st.selectbox(
             t("what_if.key"), range(len(names)), key="what_key", format_func=lambda n: names[n], width=180, **change
         )
     elif kind == "cut":
         names = words_of(model, text)
         query, _, keys = to.partition("-")
-        _begin("what_query", lambda said: said if said == ALL else int(said), query, last_word(names))
-        _begin("what_keys", lambda said: [int(n) for n in said.split("-")], keys, [max(0, last_word(names) - 1)])
+        _begin("what_query", lambda said: said if said == ALL else _one_of(names)(said), query, last_word(names))
+        _begin(
+            "what_keys", lambda said: [_one_of(names)(n) for n in said.split("-")], keys, [max(0, last_word(names) - 1)]
+        )
         queries = [ALL, *range(len(names))]
         named = lambda n: t("what_if.every") if n == ALL else names[n]  # noqa: E731
         st.selectbox(t("what_if.query"), queries, key="what_query", format_func=named, width=180, **change)
         keys = range(len(names))
         st.multiselect(t("what_if.keys"), keys, key="what_keys", format_func=lambda n: names[n], width=380, **change)
+
+
+def _one_of(names: list[str]) -> Callable[[str], int]:
+    return link.whole(0, len(names) - 1)
 
 
 def _begin(key: str, parse: Callable[[str], object], to: str, default: object) -> None:
@@ -195,12 +201,15 @@ def _canonical(said: str, layers: int, heads: int) -> str:
                 raise ValueError(said)
         if kind not in KINDS or (layer == ALL) > (head == ALL):
             raise ValueError(said)
-        if kind in ("scale", "temperature") and not (
-            abs(float(to)) <= MOST_TEMPERATURE and (kind == "scale" or float(to) > 0)
-        ):
+        if kind == "scale" and not SCALES[0] <= float(to) <= SCALES[1]:
             raise ValueError(said)
-        if kind in ("key", "cut"):
-            [int(n) for n in to.split("-") if n != ALL]
+        if kind == "temperature" and not 0 < float(to) <= MOST_TEMPERATURE:
+            raise ValueError(said)
+        if kind == "key":
+            int(to)
+        if kind == "cut":
+            query, *keys = to.split("-")
+            [int(n) for n in (*([] if query == ALL else [query]), *(keys or ["none"]))]
     return joined(_entries(said))
 
 
