@@ -15,7 +15,7 @@ from attention_core.errors import WeightsOnly
 from attention_core.formula import Formula
 from attention_core.grouping import QUERY_BLOCK, group_weights, grouped_attention, tiles
 from attention_core.inputs import Input
-from attention_core.interface import LayerAttention, recording
+from attention_core.interface import LayerAttention, recording, without_cache
 from attention_core.models.loading import LoadedModel
 from attention_core.reading import Prepared, prepare, written_by
 from attention_core.tokens import Token, group_labels, group_numbers
@@ -382,7 +382,7 @@ def capture(
 
 
 def _layers(module: PreTrainedModel, inputs: Mapping[str, object]) -> Sequence[LayerAttention | LayerWeights]:
-    inputs = {**inputs, **({"use_cache": False} if hasattr(module.config, "use_cache") else {})}
+    inputs = {**inputs, **without_cache(module)}
     if not module._can_set_attn_implementation():
         return given_weights(module, inputs)
     with torch.no_grad(), recording(module) as record:

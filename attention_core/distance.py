@@ -84,13 +84,15 @@ def shipped() -> list[str]:
     return [sentence.text for relation in MARKED for sentence in sentences(relation)[:EACH]]
 
 
+def layer_rows(seen: "Capture", layer: int) -> Float[ndarray, "H Q K"]:
+    """Return the weights of every head of a layer, their sinks as one more key, the last."""
+    weights, sink, _ = seen.shares(layer)
+    return np.concatenate([weights.cpu().numpy(), sink.cpu().numpy()[..., None]], axis=-1).astype(float)
+
+
 def all_rows(seen: "Capture") -> Float[ndarray, "N Q K"]:
     """Return the weights of every head of every layer, layer by layer, N in all; a sink is the last key."""
-    found = []
-    for layer in range(seen.layers):
-        weights, sink, _ = seen.shares(layer)
-        found.append(np.concatenate([weights.cpu().numpy(), sink.cpu().numpy()[..., None]], axis=-1))
-    rows = np.concatenate(found).astype(float)
+    rows = np.concatenate([layer_rows(seen, layer) for layer in range(seen.layers)])
     return rows if rows[..., -1].any() else rows[..., :-1]
 
 

@@ -86,15 +86,8 @@ def editing(module: PreTrainedModel, *edits: Edits, kind: str | None = None) -> 
 
 def edited_weights(seen: Capture, layer: int, head: int, edit: Edit, kind: str | None = None) -> Float[Tensor, "Q K"]:
     """Return the weights that an edit leaves in a head of a capture; ``scale`` is no matter of weights."""
-    own = seen.layer(layer, kind)
-    trace, positions = seen.trace(layer, head, edit.formula, kind), len(seen.axes(kind)[0])
-    if edit.cut:
-        rows, keys, device = range(positions), trace.weights.shape[1], own.query.device
-        part = own.formula.head(head).changed(edit.formula).block(rows, range(keys), device)
-        part = _cut(part, rows, keys, positions, edit.cut, device)
-        group = seen.group(layer, head, kind)
-        trace = trace_attention(own.query[head][None], own.key[group][None], own.value[group][None], part).head(0)
-    return _replaced(trace.weights, trace.allowed, edit.weights, range(positions))
+    query, key, value, own = seen._head(layer, head, kind)
+    return _rows(query[0], key[0], value[0], own, edit, range(query.shape[1]))[0]
 
 
 @dataclass
@@ -143,14 +136,24 @@ def _context(
     if isinstance(edit.weights, Tensor) and edit.weights.shape != (positions, keys):
         told = " × ".join(map(str, edit.weights.shape))
         raise ValueError(f"weights of {told} do not fit {positions} queries × {keys} keys")
-    formula, contexts = own.changed(edit.formula), []
-    for start in range(0, positions, QUERY_BLOCK):
-        rows = range(start, min(start + QUERY_BLOCK, positions))
-        part = _cut(formula.block(rows, range(keys), query.device), rows, keys, positions, edit.cut, query.device)
-        trace = trace_attention(query[rows.start : rows.stop][None], key[None], value[None], part).head(0)
-        weights = _replaced(trace.weights, trace.allowed, edit.weights, rows)
-        contexts.append(trace.context if weights is trace.weights else weights @ value.to(weights.dtype))
-    return torch.cat(contexts)
+    blocks = (range(start, min(start + QUERY_BLOCK, positions)) for start in range(0, positions, QUERY_BLOCK))
+    return torch.cat([_rows(query, key, value, own, edit, rows)[1] for rows in blocks])
+
+
+def _rows(
+    query: Float[Tensor, "Q D"],
+    key: Float[Tensor, "K D"],
+    value: Float[Tensor, "K Dv"],
+    own: Formula,
+    edit: Edit,
+    rows: range,
+) -> tuple[Float[Tensor, "q K"], Float[Tensor, "q Dv"]]:
+    """Return the weights and the context of some queries, edited."""
+    part = own.changed(edit.formula).block(rows, range(len(key)), query.device)
+    part = _cut(part, rows, len(key), len(query), edit.cut, query.device)
+    trace = trace_attention(query[rows.start : rows.stop][None], key[None], value[None], part).head(0)
+    weights = _replaced(trace.weights, trace.allowed, edit.weights, rows)
+    return weights, trace.context if weights is trace.weights else weights @ value.to(weights.dtype)
 
 
 def _cut(

@@ -177,6 +177,11 @@ def _anatomy(module: PreTrainedModel) -> tuple[dict[int, str], list[PreTrainedCo
     return _anatomies[module]
 
 
+def without_cache(module: nn.Module) -> dict[str, bool]:
+    """Return the argument that keeps a model from filling a cache that nobody reads; none where it knows no cache."""
+    return {"use_cache": False} if hasattr(module.config, "use_cache") else {}
+
+
 def gaze_attention(
     module: nn.Module,
     query: Float[Tensor, "B H Q D"],

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from attention_core.interface import without_cache
 from attention_core.models.loading import LoadedModel
 
 
@@ -58,10 +59,7 @@ def log_probabilities(model: LoadedModel, ids: Int[Tensor, "B T"], position: int
     """
     if not predicts(model):
         raise TypeError(f"{model.title} makes vectors and predicts no tokens")
-    logits = (
-        model.module(input_ids=ids, use_cache=False).logits if _writes(model) else model.module(input_ids=ids).logits
-    )
-    logits = logits[:, position]
+    logits = model.module(input_ids=ids, **without_cache(model.module)).logits[:, position]
     return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
 
 
@@ -79,7 +77,3 @@ def embedding(model: LoadedModel, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B D
 def divergence(before: Float[Tensor, " V"], after: Float[Tensor, " V"]) -> float:
     """Return the Kullback–Leibler divergence of log-probabilities, in nats: what one loses by believing ``after``."""
     return float((before.exp() * (before - after)).sum())
-
-
-def _writes(model: LoadedModel) -> bool:
-    return hasattr(model.module.config, "use_cache")

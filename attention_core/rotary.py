@@ -21,7 +21,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from attention_core.captured import Capture
-from attention_core.interface import LayerAttention, recording
+from attention_core.interface import LayerAttention, recording, without_cache
 from attention_core.models.loading import LoadedModel
 
 EXACT = 1e-5  # of the largest number, in float32; a few roundings in 16-bit precision
@@ -174,7 +174,7 @@ def _watch(module: nn.Module, inputs: dict, layer: int, kind: str) -> tuple[list
             calls.setdefault(len(record.layers), []).append(call)
 
         with _watched(module, keep):
-            module(**inputs, **({"use_cache": False} if hasattr(module.config, "use_cache") else {}))
+            module(**inputs, **without_cache(module))
     number = [n for n, of in enumerate(record.layers) if of.kind == kind][layer]
     return calls.get(number, []), record.layers[number]
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attention_core import compute
 from attention_core.captured import Capture, capture
-from attention_core.distance import js_distance
+from attention_core.distance import js_distance, layer_rows
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
 from attention_core.formula import Formula
 from attention_core.importance import gradient_times_weight, knocked_out, outcome_of
@@ -189,13 +189,8 @@ def moved(model: str, text: str | Input, limit: int, told: tuple[Told, ...], lay
 
     The edited heads' own weights are those that they would have without their edit. In the compute thread.
     """
-    before, after = (
-        seen.shares(layer).weights.numpy()
-        for seen in (compute._seen(model, text, limit), edited(model, text, limit, told))
-    )
-    missing = [np.clip(1 - side.sum(axis=-1, keepdims=True), 0, 1) for side in (before, after)]
-    sides = (np.concatenate(pair, axis=-1) for pair in zip((before, after), missing, strict=True))
-    return js_distance(*sides).mean(axis=-1)
+    captures = compute._seen(model, text, limit), edited(model, text, limit, told)
+    return js_distance(*(layer_rows(seen, layer) for seen in captures)).mean(axis=-1)
 
 
 def view(model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int, head: int) -> HeadView:
@@ -268,17 +263,21 @@ def looks(model: str, text: str | Input, limit: int, word: int) -> Float[ndarray
 
 def fills(model: str) -> bool:
     """Return whether a model fills in words, where ``[MASK]`` stands. In the compute thread."""
-    return type(compute._model(model).module).__name__.endswith("ForMaskedLM")
+    return _fills(compute._model(model))
 
 
 def place(loaded: LoadedModel, ids: Tensor) -> int | None:
     """Return where a model predicts: after the last token, or in the first masked place; None where there is none."""
-    if not type(loaded.module).__name__.endswith("ForMaskedLM"):
+    if not _fills(loaded):
         return -1
     masked = (ids[0] == loaded.tokenizer.mask_token_id).nonzero().flatten().tolist()
     return masked[0] if masked else None
 
 
+def _fills(loaded: LoadedModel) -> bool:
+    return type(loaded.module).__name__.endswith("ForMaskedLM")
+
+
 def _ids(model: str, text: str | Input, limit: int) -> Tensor:
     seen = compute._seen(model, text, limit)
-    return torch.tensor([[token.id for token in seen.tokens]], device=compute._model(model).module.device)
+    return torch.tensor([[token.id for token in seen.tokens]], device=compute._model(model).input_device)

@@ -1,7 +1,7 @@
 """The page "What if": edits of heads, what the model says before and after, and which heads an outcome rests on."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLE = "The capital of France is"
 FIRST = {"model": "smollm2", "layer": "24", "head": "5"}  # the strongest head for " Paris"; a test finds it again
 RUN, PICKED, TICK, PIECE = "_what_if_run", "_what_if_picked", 0.2, 0.5  # seconds
+PLACES = 3  # decimals
 MOST_TOKENS = 128  # of a text whose heads are knocked out, and whose every row is compared
 STRONGEST = 3
 
@@ -114,7 +115,7 @@ def later(model: str, text: str | Input, edits: Edits, layer: int, head: int) ->
     far = np.unravel_index(int(moved.argmax()), moved.shape)
     with st.container(border=False):
         say("what_if.later", layer=far[0] + 1, head=far[1] + 1, distance=f"{moved.max():.3f}")
-        _grid("later", t("what_if.later_grid"), moved, (layer, head), signed=False, places=3)
+        _grid("later", t("what_if.later_grid"), moved, (layer, head), signed=False)
 
 
 # Which heads matter
@@ -131,7 +132,6 @@ class Run:
     running: bool = False
     done: int = 0
     seconds: float = 0.0
-    marked: list[int] = field(default_factory=list)
 
 
 def importance(model: str, text: str | Input, aim: int | str, layer: int, head: int) -> Run | None:
@@ -169,9 +169,9 @@ def importance(model: str, text: str | Input, aim: int | str, layer: int, head: 
     slopes, looks = _slopes(*asked), _looks(model, text, word)
     told = names[word].strip("·")
     with two:
-        _grid("slopes", t("what_if.slopes"), -slopes, (layer, head), signed=True, places=3)
+        _grid("slopes", t("what_if.slopes"), -slopes, (layer, head), signed=True)
     with three:
-        _grid("looks", t("what_if.looks", word=told), looks, (layer, head), signed=False, places=3)
+        _grid("looks", t("what_if.looks", word=told), looks, (layer, head), signed=False)
         st.selectbox(t("what_if.at_word"), range(len(names)), key="at_word", format_func=lambda n: names[n], width=200)
     lost = -run.effects.ravel()
     agree = {"slopes": slopes, "looks": looks}
@@ -195,7 +195,7 @@ def _advance(run: Run, layer: int, head: int) -> None:
     ended = run.done >= len(run.pieces)
     if run.done:
         known, every = int(np.isfinite(run.effects).sum()), run.effects.size
-        _grid("effects", t("what_if.effects"), run.effects, (layer, head), signed=True, places=3)
+        _grid("effects", t("what_if.effects"), run.effects, (layer, head), signed=True)
         st.progress(known / every, t("what_if.progress", done=known, heads=every, seconds=f"{run.seconds:.1f}"))
     if run.running and ended:
         run.running = False
@@ -246,10 +246,10 @@ def tables(model: str, text: str | Input, edits: Edits, run: Run | None) -> dict
     return found
 
 
-def _grid(key: str, title: str, values: np.ndarray, chosen: tuple[int, int], *, signed: bool, places: int) -> None:
+def _grid(key: str, title: str, values: np.ndarray, chosen: tuple[int, int], *, signed: bool) -> None:
     at = chosen[0] * values.shape[1] + chosen[1]
     told = words("head_grid")
-    meta = {"title": title, "chosen": at, "marked": [], "places": places, "signed": signed, "words": told}
+    meta = {"title": title, "chosen": at, "places": PLACES, "signed": signed, "words": told}
     head_grid(meta, values, key=f"grid-{key}", on_pick=lambda: _pick_head(f"grid-{key}", values.shape[1]))
 
 

@@ -21,7 +21,7 @@ def head_grid(
     """Show one number a head: orange above 0, blue below, grey where there is none yet.
 
     Args:
-        meta: `title`; `chosen` (layer · H + head, or None); `marked` (a list of such); `places` (decimals); `signed`
+        meta: `title`; `chosen` (layer · H + head, or None); `places` (decimals); `signed`
             (False: numbers are never below 0, and the accent shows them); `words` (`head`, `none`, `alt`).
         values: The numbers; NaN where there is none.
         key: Streamlit's key of this element; in `on_pick`, `st.session_state[key].picked` is layer · H + head.

@@ -1,6 +1,6 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
-  const { words, signed, places, marked } = meta, { values } = arrays, [L, H] = values.shape;
+  const { words, signed, places } = meta, { values } = arrays, [L, H] = values.shape;
   const name = head => words.head.replace("{layer}", 1 + Math.floor(head / H)).replace("{head}", 1 + head % H);
   const known = [...values].filter(Number.isFinite), most = Math.max(...known.map(Math.abs), 1e-12);
   if (first) {
@@ -20,7 +20,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const told = kept.cells[meta.chosen] ? meta.chosen : null;
   kept.cells.forEach((cell, head) => {
     const value = values[head];
-    cell.className = `cell${Number.isFinite(value) ? "" : " none"}${marked.includes(head) ? " marked" : ""}`;
+    cell.className = `cell${Number.isFinite(value) ? "" : " none"}`;
     cell.style.setProperty("--w", `${Number.isFinite(value) ? 100 * Math.min(1, Math.abs(value) / most) : 0}%`);
     cell.style.setProperty("--c", signed ? (value < 0 ? "var(--low)" : "var(--high)") : "var(--st-primary-color)");
     cell.ariaLabel = `${name(head)}: ${Number.isFinite(value) ? digits(value, places) : words.none}`;
