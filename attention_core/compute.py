@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -94,6 +94,15 @@ def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if threading.get_ident() == _settled_in:  # a job that asks for another would wait for itself
         return job(*args, **kwargs)
     return _thread.submit(job, *args, **kwargs).result()
+
+
+def warm() -> None:
+    """Wait until torch and transformers are imported, the first time; afterwards it costs nothing.
+
+    To be called before anything that imports them. Two threads that import transformers at once can each find the other
+    half-way, and fail.
+    """
+    _libraries().result()
 
 
 def loaded(model: str) -> bool:
@@ -277,6 +286,14 @@ def _narrowed(model: str, text: str | Input, limit: int) -> "tuple[Capture, floa
 
 def _kept(model: str, text: str | Input, limit: int) -> Input:
     return _fit(model, text, min(limit, _reader(model).limit or limit))[0]
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Future:
+    def job() -> None:
+        from attention_core import edits, generating, pictures  # noqa: F401 - and what these import in their turn
+
+    return _thread.submit(job)
 
 
 @lru_cache(maxsize=64)

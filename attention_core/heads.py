@@ -4,7 +4,7 @@ All weights here are between words: a word gets the sum of the weights of its to
 tokens' rows as a query. Special tokens stay in, as words of their own, so every row sums to 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attention_core.captured import Capture
 from attention_core.relations import MARKED
+from attention_core.weights_only import LayerWeights
 
 CLEARLY = 2.0  # "clearly more" means at least twice as much
 HALF = 0.5
@@ -31,16 +32,16 @@ class Marked:
     Attributes:
         rows: The row of weights of each pair's query, in every head; each sums to 1.
         keys: Which word is marked in each row.
-        allowed: Which words the query may look at.
-        even: The same rows for a head that looks at all allowed tokens equally.
+        allowed: Which words the query may look at, in every head: in a local layer fewer.
+        even: The same rows for heads that look at all allowed tokens equally.
         stepped: For each pair, the mean weight between other words that stand in the same order and as far apart; NaN
             where there are none.
     """
 
     rows: Float[Tensor, "P N W"]
     keys: Int[Tensor, " P"]
-    allowed: Bool[Tensor, "P W"]
-    even: Float[Tensor, "P W"]
+    allowed: Bool[Tensor, "P N W"]
+    even: Float[Tensor, "P N W"]
     stepped: Float[Tensor, "P N"]
 
 
@@ -54,7 +55,7 @@ class Finding:
         weight: Its mean weight from the marked query to the marked key, over the sentences.
         hit_rate: In which share of the rows the marked key has the largest weight of all words.
         average: The mean weight of all heads.
-        chance: The weight in a head that looks at all tokens equally.
+        chance: The weight in a head of its layer that looks at all tokens equally.
         stepped: Its mean weight between other words just as far apart; None where distance is the relation itself.
         shuffled: What the best of all heads still reaches if the keys are marked at random: 19 times of 20 it is less.
         beaten: In how many of the ``SHUFFLES`` the best head was as good as this one.
@@ -95,12 +96,19 @@ def word_weights(seen: Capture, layers: range | None = None) -> Float[Tensor, "N
     return torch.cat(found)
 
 
-def even_weights(seen: Capture) -> tuple[Float[Tensor, "W V"], Bool[Tensor, "W V"]]:
+def even_weights(seen: Capture, layer: int = 0) -> tuple[Float[Tensor, "W V"], Bool[Tensor, "W V"]]:
     """Return the weights between words of a head that looks at all allowed tokens equally, and which are allowed."""
     mean, total = _grouping(seen)
-    allowed = seen.shares(0, heads=[0]).allowed[0].float().cpu()
+    allowed = seen.shares(layer, heads=[0]).allowed[0].float().cpu()
     weights = allowed / allowed.sum(dim=-1, keepdim=True).clamp_min(1)
     return mean @ weights @ total, mean @ allowed @ total > 0
+
+
+def all_even_weights(seen: Capture) -> list[tuple[Float[Tensor, "W V"], Bool[Tensor, "W V"]]]:
+    """Return :func:`even_weights` of every layer; layers that may look at the same share one result."""
+    masks = [_mask(seen, layer) for layer in range(seen.layers)]
+    found = {mask: even_weights(seen, masks.index(mask)) for mask in dict.fromkeys(masks)}
+    return [found[mask] for mask in masks]
 
 
 def places(seen: Capture) -> list[int]:
@@ -149,18 +157,19 @@ def looks_back(seen: Capture) -> bool:
 def marked(seen: Capture, pairs: Sequence[tuple[int, int]]) -> Marked:
     """Collect what every head does with the marked pairs of a sentence.
 
+    A key that its query may not look at, in a local layer or anywhere, has the weight 0 there.
+
     Args:
         seen: The captured sentence.
         pairs: Its marked pairs (query, key), from :func:`pairs_of`.
-
-    Raises:
-        ValueError: If a marked key is one that its query may not look at.
     """
-    weights, (even, allowed) = word_weights(seen), even_weights(seen)
+    weights = word_weights(seen)
+    even, allowed = (
+        torch.stack(side).repeat_interleave(len(weights) // seen.layers, dim=0)
+        for side in zip(*all_even_weights(seen), strict=True)
+    )
     specials = {token.word for token in seen.tokens if token.special}
     queries, keys = (torch.tensor([pair[side] for pair in pairs], dtype=torch.long) for side in (0, 1))
-    if not allowed[queries, keys].all():
-        raise ValueError("a marked word is one that its query may not look at")
     words = weights.shape[1]
     stepped = torch.full((len(pairs), len(weights)), torch.nan)
     for place, (query, key) in enumerate(pairs):
@@ -168,11 +177,14 @@ def marked(seen: Capture, pairs: Sequence[tuple[int, int]]) -> Marked:
         others = [
             word
             for word in range(max(0, -step), min(words, words - step))
-            if word != query and not {word, word + step} & specials and allowed[word, word + step]
+            if word != query and not {word, word + step} & specials
         ]
         if others:
-            stepped[place] = weights[:, others, [word + step for word in others]].mean(dim=-1)
-    return Marked(weights[:, queries].transpose(0, 1).contiguous(), keys, allowed[queries], even[queries], stepped)
+            at = [word + step for word in others]
+            inside = allowed[:, others, at]
+            stepped[place] = (weights[:, others, at] * inside).sum(dim=-1) / inside.sum(dim=-1)  # NaN for none
+    rows, allowed, even = (of[:, queries].transpose(0, 1).contiguous() for of in (weights, allowed, even))
+    return Marked(rows, keys, allowed, even, stepped)
 
 
 def pair_weights(sentences: Sequence[Marked]) -> Float[Tensor, " N"]:
@@ -196,8 +208,8 @@ def find_head(
     """Find the head with the largest mean weight from marked query to marked key, and judge it.
 
     The best of many is good by luck alone, so it is compared with the best of just as many where there is nothing to
-    find: every marked key is drawn anew among the words that its query may look at, and the best head is searched
-    again, ``shuffles`` times. The rule for "found" – a head does it – is:
+    find: every marked key is drawn anew among the words that its query may look at in some layer, and the best head is
+    searched again, ``shuffles`` times. The rule for "found" – a head does it – is:
 
     1. its weight is clearly that of chance: at least ``CLEARLY`` times as much;
     2. at most 1 in 20 of the shuffled searches finds a head that is as good;
@@ -224,8 +236,8 @@ def find_head(
     if not sentences or shuffles < 1 / ONE_IN_TWENTY - 1:
         raise ValueError(f"give at least one sentence and 19 shuffles, not {len(sentences)} and {shuffles}")
     weights, hits = pair_weights(sentences), pair_hits(sentences)
-    chance = float(_mean([s.even[torch.arange(len(s.keys)), s.keys][:, None] for s in sentences]))
     best = int(weights.argmax())
+    chance = float(_mean([s.even[torch.arange(len(s.keys)), :, s.keys] for s in sentences])[best])
     weight, hit_rate, average = float(weights[best]), float(hits[best]), float(weights.mean())
     steps = torch.cat([s.stepped[:, best] for s in sentences])
     stepped = None if by_distance or steps.isnan().all() else float(steps.nanmean())
@@ -233,7 +245,7 @@ def find_head(
     luck = torch.zeros(shuffles, len(weights))
     draw = torch.Generator().manual_seed(seed)
     for s in sentences:
-        share = s.allowed.float()
+        share = s.allowed.any(dim=1).float()
         for row, odds in zip(s.rows, share, strict=True):
             drawn = odds.multinomial(shuffles, replacement=True, generator=draw)
             luck += row[:, drawn].T / (len(s.keys) * len(sentences))
@@ -268,6 +280,15 @@ def judge(
     if weight < CLEARLY * average:
         return "everyone"
     return "distance" if stepped is not None and weight < CLEARLY * stepped else "found"
+
+
+def _mask(seen: Capture, layer: int) -> Hashable:
+    own = seen.layer(layer)
+    if isinstance(own, LayerWeights):
+        return layer
+    allowed = own.formula.term("allowed")
+    mask = None if allowed is None else (allowed.data_ptr(), allowed.shape)
+    return own.formula.term("causal"), own.formula.term("window"), mask
 
 
 def _grouping(seen: Capture) -> tuple[Float[Tensor, "W Q"], Float[Tensor, "K V"]]:

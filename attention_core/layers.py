@@ -1,10 +1,10 @@
 """What kind of layer each one is: local or full, and which number it has where layers without attention lie between."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from attention_core.captured import NUMBERED, Capture
-from attention_core.interface import LayerAttention
+if TYPE_CHECKING:
+    from attention_core.captured import Capture
 
 
 class Layers(NamedTuple):
@@ -30,8 +30,11 @@ class Layers(NamedTuple):
         return tuple(n for n, window in enumerate(self.windows) if window is not None)
 
 
-def layers_of(seen: Capture, kind: str | None = None) -> Layers:
+def layers_of(seen: "Capture", kind: str | None = None) -> Layers:
     """Say which layers are local, and which are skipped."""
+    from attention_core.captured import NUMBERED
+    from attention_core.interface import LayerAttention
+
     kind = kind or seen.kinds[0]
     own = seen.attention[kind]
     numbered = [(path, NUMBERED.match(path)) for path in seen.skipped]

@@ -20,7 +20,7 @@ from attention_core.heads import (
     ONE_IN_TWENTY,
     SHUFFLES,
     Finding,
-    even_weights,
+    all_even_weights,
     judge,
     looks_back,
     pairs_of,
@@ -77,11 +77,13 @@ class Looks:
         squares: Its square.
         rank: The key's place in the query's row; 1 is the largest weight of the row.
         hits: The share of rows in which it is the largest.
+        row: How many words the query may look at.
         controls: Weights to compare with: from the query to the other words; from the other words to the key; between
             other words in the same order and as far apart. Special tokens are no words here.
         counted: In how many sentences there was such a control.
-        chance: The weight in a head that looks at all allowed tokens equally.
-        luck: The weight if the keys are drawn at random among the words that the query may look at, S times.
+        chance: The weight in a head of its layer that looks at all allowed tokens equally.
+        luck: The weight if the keys are drawn at random among the words that the query may look at in some layer, S
+            times.
     """
 
     sentences: int
@@ -90,9 +92,10 @@ class Looks:
     squares: Float[ndarray, " N"]
     rank: Float[ndarray, " N"]
     hits: Float[ndarray, " N"]
+    row: Float[ndarray, " N"]
     controls: Float[ndarray, "3 N"]
-    counted: Int[ndarray, " 3"]
-    chance: float
+    counted: Int[ndarray, "3 N"]
+    chance: Float[ndarray, " N"]
     luck: Float[ndarray, "S N"]
 
     def __add__(self, other: "Looks") -> "Looks":
@@ -110,8 +113,9 @@ class Ranking:
         spread: Its standard deviation over the sentences.
         rank: The mean place of the key in the row.
         hits: The share of sentences (of rows, where a sentence has several) in which the key has the largest weight.
+        row: The mean number of words that the query may look at.
         controls: As in :class:`Looks`, means; NaN where there is nothing to compare with.
-        chance: The weight in a head that looks at all allowed tokens equally.
+        chance: The weight in a head of its layer that looks at all allowed tokens equally.
         sentences: How many there were.
         pairs: How many pairs were marked.
     """
@@ -121,8 +125,9 @@ class Ranking:
     spread: Float[ndarray, " N"]
     rank: Float[ndarray, " N"]
     hits: Float[ndarray, " N"]
+    row: Float[ndarray, " N"]
     controls: Float[ndarray, "3 N"]
-    chance: float
+    chance: Float[ndarray, " N"]
     sentences: int
     pairs: int
 
@@ -181,32 +186,47 @@ def choose(
 def looks(seen: Capture, pairs: Sequence[tuple[int, int]], layers: range, shuffles: int = 0, seed: int = 0) -> Looks:
     """Return what every head of some layers does with the marked pairs of a sentence.
 
+    A key that its query may not look at, in a local layer or anywhere, has the weight 0 there.
+
     Args:
         seen: The captured sentence.
         pairs: Its pairs (query, key), as words that count special tokens.
         layers: Which, from 0.
         shuffles: How many times the keys are drawn at random; the draw is the same in all layers.
         seed: The draw.
-
-    Raises:
-        ValueError: If a key is one that its query may not look at.
     """
-    weights = word_weights(seen, layers).numpy()
-    even, allowed = (tensor.numpy() for tensor in even_weights(seen))
-    typed = words_of(seen).places
-    if not all(allowed[pair] for pair in pairs):
-        raise ValueError("a marked word is one that its query may not look at")
+    masks = all_even_weights(seen)
+    anywhere = np.logical_or.reduce(list({id(allowed): allowed for _, allowed in masks}.values()))
     draw = np.random.default_rng([seed, zlib.crc32(clean(seen.text).encode())])
+    drawn = [
+        draw.choice(np.flatnonzero(anywhere[query]), shuffles) if shuffles else np.zeros(0, dtype=int)
+        for query, _ in pairs
+    ]
+    typed = words_of(seen).places
+    weights = word_weights(seen, layers).numpy()
+    return side_by_side(
+        _looks(of, pairs, drawn, typed, *(side.numpy() for side in masks[layer]))
+        for layer, of in zip(layers, np.split(weights, len(layers)), strict=True)
+    )
+
+
+def _looks(
+    weights: Float[ndarray, "H W V"],
+    pairs: Sequence[tuple[int, int]],
+    drawn: Sequence[Int[ndarray, " S"]],
+    typed: Sequence[int],
+    even: Float[ndarray, "W V"],
+    allowed: Bool[ndarray, "W V"],
+) -> Looks:
     parts = []
-    for query, key in pairs:
+    for (query, key), other in zip(pairs, drawn, strict=True):
         row = weights[:, query]
         own = row[:, key, None]
         rank = 1.0 + (row > own).sum(axis=-1) + (row[:, :key] == own).sum(axis=-1)  # of equals, the first
-        drawn = draw.choice(np.flatnonzero(allowed[query]), shuffles) if shuffles else np.zeros(0, dtype=int)
         controls = _controls(weights, typed, allowed, query, key)
-        parts.append((own[:, 0], rank, (rank == 1).astype(float), controls, row[:, drawn].T))
+        parts.append((own[:, 0], rank, (rank == 1).astype(float), controls, row[:, other].T))
     weight, rank, hits, controls, luck = (np.mean(part, axis=0) for part in zip(*parts, strict=True))
-    missing = np.isnan(controls).any(axis=-1)
+    every = np.ones(len(weights))
     return Looks(
         sentences=1,
         pairs=len(pairs),
@@ -214,9 +234,10 @@ def looks(seen: Capture, pairs: Sequence[tuple[int, int]], layers: range, shuffl
         squares=weight**2,
         rank=rank,
         hits=hits,
-        controls=np.where(missing[:, None], 0.0, controls),
-        counted=1 - missing.astype(int),
-        chance=float(np.mean([even[pair] for pair in pairs])),
+        row=every * np.mean([allowed[query].sum() for query, _ in pairs]),
+        controls=np.nan_to_num(controls),
+        counted=1 - np.isnan(controls).astype(int),
+        chance=every * np.mean([even[pair] for pair in pairs]),
         luck=luck,
     )
 
@@ -226,10 +247,9 @@ def side_by_side(layers: Iterable[Looks]) -> Looks:
     parts = list(layers)
     joined = {
         name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
-        for name in ("weight", "squares", "rank", "hits", "controls", "luck")
+        for name in ("weight", "squares", "rank", "hits", "row", "controls", "counted", "chance", "luck")
     }
-    first = parts[0]
-    return Looks(**joined, sentences=first.sentences, pairs=first.pairs, counted=first.counted, chance=first.chance)
+    return Looks(**joined, sentences=parts[0].sentences, pairs=parts[0].pairs)
 
 
 def ranking(total: Looks) -> Ranking:
@@ -237,13 +257,14 @@ def ranking(total: Looks) -> Ranking:
     n = total.sentences
     weight = total.weight / n
     with np.errstate(invalid="ignore", divide="ignore"):
-        controls = total.controls / total.counted[:, None]
+        controls = total.controls / total.counted
     return Ranking(
         order=np.argsort(-weight, kind="stable"),
         weight=weight,
         spread=np.sqrt(np.clip(total.squares / n - weight**2, 0, None)),
         rank=total.rank / n,
         hits=total.hits / n,
+        row=total.row / n,
         controls=controls,
         chance=total.chance / n,
         sentences=n,
@@ -273,7 +294,7 @@ def finding(total: Looks, heads: int, *, by_distance: bool = False) -> Finding:
         "weight": float(found.weight[best]),
         "hit_rate": float(found.hits[best]),
         "average": float(found.weight.mean()),
-        "chance": found.chance,
+        "chance": float(found.chance[best]),
         "stepped": None if by_distance or np.isnan(stepped) else stepped,
         "shuffled": float(largest[int(ONE_IN_TWENTY * (shuffles + 1)) - 1]),
     }
@@ -308,8 +329,8 @@ def elsewhere(best: Float[ndarray, "W V"], words: Words, query: int, key: int) -
         key: The word that it looks at.
     """
     asked = (query, key)
-    pairs = [
-        (a, b) for a in words.places for b in words.places if a != b and (a, b) != asked and (b < a or not words.back)
+    pairs = [  # what no head gives any weight is out of reach: it comes later, or is out of every layer's window
+        (a, b) for a in words.places for b in words.places if a != b and (a, b) != asked and best[a, b] > 0
     ]
     return sum(bool(best[pair] >= best[asked]) for pair in pairs), len(pairs)
 
@@ -357,8 +378,8 @@ def line_looks(model: str, text: str, limit: int, marks: Marks, *, keep: bool = 
 
     Returns:
         The sums; or "missing" (a word is not in the sentence), "beyond" (it stands after the tokens that fit),
-        "later" (the model can't look from this query to a key that is still to come) or "unread" (the tokeniser leaves
-        nothing).
+        "later" (the model can't look from this query to a key that is still to come), "far" (it is out of the window of
+        every layer) or "unread" (the tokeniser leaves nothing).
     """
     if marks.what == "words":
         labels = typed_words(text)
@@ -372,7 +393,8 @@ def line_looks(model: str, text: str, limit: int, marks: Marks, *, keep: bool = 
     if isinstance(pairs, str):
         cut = pairs == "missing" and marks.what == "words" and line_cut(model, text, limit)
         return "beyond" if cut else pairs
-    return _all_layers(seen, pairs, SHUFFLES)
+    found = _all_layers(seen, pairs, SHUFFLES)
+    return found if found.weight.any() else "far"
 
 
 def line_cut(model: str, text: str, limit: int) -> bool:

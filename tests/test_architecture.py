@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from string import Formatter
@@ -63,6 +65,34 @@ def test_transformers_is_known_to_few():
         "attention_core/models/sees.py",
         "attention_core/models/seeing.py",
     }
+
+
+def fresh(code):
+    """Run some code in a new Python and return what it prints."""
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_page_is_there_before_torch():
+    """The first visitor of a fresh server sees the page at once; torch and transformers take seconds."""
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "ui").rglob("*.py")]
+    assert len(modules) > 40
+    said = fresh(
+        f"import sys\nfor m in {modules}: __import__(m)\nprint({{'torch', 'transformers'}} & set(sys.modules))"
+    )
+    assert said.strip() == "set()"
+
+
+def test_warm_imports_all_there_is():
+    """After it no thread imports a part of torch or transformers that another one may be importing too."""
+    modules = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PYTHON if "attention_core" in path.parts
+    ]
+    said = fresh(
+        "import sys\nfrom attention_core import compute\ncompute.warm()\nbefore = set(sys.modules)\n"
+        f"for m in {modules}: __import__(m)\n"
+        "print({m.split('.')[0] for m in set(sys.modules) - before})"
+    )
+    assert said.strip() == "{'attention_core'}"
 
 
 def test_every_page_is_registered_and_short():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from attention_core import compute
 from ui import link, models
 from ui.components import page_language
 from ui.registry import PAGES
@@ -39,6 +40,7 @@ def frame(path: str) -> None:
         st.toggle(t("frame.present"), key="present", help=t("frame.present_help"))
     page_language(lang, present=present)
     st.title(t(f"pages.{here.name}_title"), anchor=False)
+    compute.warm()
     link.notes()
     models.panel()
 

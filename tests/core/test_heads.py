@@ -9,6 +9,7 @@ from attention_core import Capture, capture, compute
 from attention_core.formula import Formula
 from attention_core.heads import (
     Marked,
+    all_even_weights,
     even_weights,
     find_head,
     looks_back,
@@ -73,15 +74,37 @@ def test_pairs_turn_round_where_a_model_only_looks_back(models):
     assert pairs_of(back, "first") == [(1, 0), (2, 0), (3, 0)]
 
 
-def made(weights: torch.Tensor) -> Capture:
-    """A causal capture of one layer whose heads have these weights, one token a word: q = one-hot, k = log weights."""
+def made(weights: torch.Tensor, windows: tuple[int | None, ...] = (None,)) -> Capture:
+    """A causal capture whose layers have heads of these weights, one token a word: q = one-hot, k = log weights.
+
+    Each layer has a window, or none; a local one shares the weight out among what it sees.
+    """
     heads, words, _ = weights.shape
-    query = torch.eye(words).expand(heads, -1, -1)
-    key = weights.clamp_min(1e-30).log().mT
-    own = LayerAttention(query, key, torch.zeros(heads, words, 1), Formula(factor=1.0, causal=True), "self", "")
+    query, key = torch.eye(words).expand(heads, -1, -1), weights.clamp_min(1e-30).log().mT
+    own = tuple(
+        LayerAttention(query, key, torch.zeros(heads, words, 1), Formula(factor=1.0, causal=True, window=w), "self", "")
+        for w in windows
+    )
     text = " ".join("abcdefghijk"[:words])
     tokens = tuple(Token(i, i, c, c, 2 * i, 2 * i + 1, False, False, i) for i, c in enumerate(text.split()))
-    return Capture(text, tokens, (), MappingProxyType({"self": (own,)}), True)
+    return Capture(text, tokens, (), MappingProxyType({"self": own}), True)
+
+
+def test_each_layer_is_compared_with_what_it_may_look_at():
+    seen = made(torch.ones(2, 5, 5).tril(), (2, None))  # the local layer comes first, as in Gemma 3
+    (local, near), (full, all_of_it) = all_even_weights(seen)
+    assert near[4].tolist() == [False, False, False, True, True]
+    assert all_of_it[4].all()
+    torch.testing.assert_close(local[4], torch.tensor([0, 0, 0, 0.5, 0.5]))
+    torch.testing.assert_close(full[4], torch.full((5,), 0.2))
+    found = marked(seen, [(4, 1)])
+    torch.testing.assert_close(found.rows[0, :, 1], torch.tensor([0, 0, 0.2, 0.2]), atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.even[0, :, 1], torch.tensor([0, 0, 0.2, 0.2]))
+    # three words back, from 3 to 0: out of the window of the first layer, where there is nothing to compare with
+    assert found.stepped[0].isnan().tolist() == [True, True, False, False]
+    assert found.stepped[0, 2].item() == pytest.approx(0.25)
+    best = find_head([found], 2)
+    assert (best.layer, best.chance) == (1, pytest.approx(0.2))
 
 
 def test_marked_by_hand():
@@ -92,16 +115,15 @@ def test_marked_by_hand():
     found = marked(seen, [(4, 2)])
     torch.testing.assert_close(found.rows[0, 0], looks[4], atol=1e-6, rtol=0)
     assert found.keys.tolist() == [2]
-    assert found.allowed.tolist() == [[True] * 5]
-    torch.testing.assert_close(found.even, torch.full((1, 5), 0.2))
+    assert found.allowed.tolist() == [[[True] * 5] * 2]
+    torch.testing.assert_close(found.even, torch.full((1, 2, 5), 0.2))
     # two words back, from the others: 2 → 0 and 3 → 1
     torch.testing.assert_close(
         found.stepped[0], torch.tensor([(0.1 + 0.5) / 2, (1 / 3 + 1 / 4) / 2]), atol=1e-6, rtol=0
     )
     torch.testing.assert_close(pair_weights([found]), torch.tensor([0.7, 0.2]), atol=1e-6, rtol=0)
     assert pair_hits([found])[0] == 1
-    with pytest.raises(ValueError, match="may not look"):
-        marked(seen, [(1, 3)])
+    assert marked(seen, [(1, 3)]).rows[0, :, 3].tolist() == [0, 0]  # still to come: no head may look there
 
 
 def rows(weights: float, stepped: float, others: float, keys: list[int], words: int = 7, heads: int = 5) -> Marked:
@@ -116,8 +138,8 @@ def rows(weights: float, stepped: float, others: float, keys: list[int], words: 
     return Marked(
         made,
         torch.tensor(keys),
-        torch.ones(pairs, words, dtype=torch.bool),
-        torch.full((pairs, words), 1 / words),
+        torch.ones(pairs, heads, words, dtype=torch.bool),
+        torch.full((pairs, heads, words), 1 / words),
         torch.full((pairs, heads), stepped),
     )
 
@@ -154,7 +176,7 @@ def test_the_best_of_many_random_heads_is_not_taken_for_a_find():
     marks = []
     for n in range(11):
         draw = (3 * torch.randn(1, 97, 7)).softmax(dim=-1)
-        some = torch.ones(1, 7, dtype=torch.bool)
+        some = torch.ones(1, 97, 7, dtype=torch.bool)
         marks.append(Marked(draw, torch.tensor([n % 7]), some, some / 7, torch.zeros(1, 97)))
     found = find_head(marks, 97)
     assert found.weight >= 2 * found.chance  # looks like something

@@ -50,8 +50,9 @@ def test_looks_by_hand():
     np.testing.assert_allclose(others, [0.5, 0.1], atol=1e-6)  # the query is no other word
     np.testing.assert_allclose(back, [0, 0])  # 0 may not look at 1: nothing to compare with
     np.testing.assert_allclose(stepped, [0.4, 0], atol=1e-6)  # 1 → 0
-    assert found.counted.tolist() == [1, 0, 1]
+    assert found.counted.tolist() == [[1, 1], [0, 0], [1, 1]]
     assert found.chance == pytest.approx(1 / 3)
+    assert found.row.tolist() == [3, 3]
     assert np.isnan(ranking(found).controls[CONTROLS.index("back")]).all()
 
 
@@ -88,9 +89,23 @@ def test_several_pairs_of_a_sentence_count_as_one():
     assert (both.sentences, both.pairs) == (1, 2)
 
 
-def test_a_key_that_may_not_be_looked_at_is_refused():
-    with pytest.raises(ValueError, match="may not look"):
-        looks(made(weights(5, 7)), [(2, 3)], range(1))
+def test_a_key_that_may_not_be_looked_at_has_no_weight():
+    assert looks(made(weights(5, 7)), [(2, 3)], range(1)).weight.tolist() == [0] * 5
+
+
+def test_a_local_layer_is_compared_with_its_own_window():
+    seen = made(weights(2, 7), (3, None, 3))
+    found = looks(seen, [(5, 2)], range(3), shuffles=500)
+    assert (found.weight > 0).tolist() == [False, False, True, True, False, False]
+    assert found.row.tolist() == [3, 3, 6, 6, 3, 3]
+    assert found.chance == pytest.approx([0, 0, 1 / 6, 1 / 6, 0, 0])
+    assert found.counted[CONTROLS.index("stepped")].tolist() == [0, 0, 1, 1, 0, 0]
+    full = looks(made(weights(2, 7)), [(5, 2)], range(1), shuffles=500)
+    assert (found.luck[:, 2:4] > 0).all() and (full.luck > 0).all()
+    assert 0.4 < (found.luck[:, 0] > 0).mean() < 0.6  # keys are drawn among all six words; the window has three
+    assert ranking(found).chance[2] == pytest.approx(1 / 6)
+    near = looks(seen, [(5, 4)], range(3))
+    assert near.chance == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 1 / 3, 1 / 3])
 
 
 def test_sentences_add_up():
@@ -112,7 +127,7 @@ def test_layers_side_by_side_are_all_layers(models):
     cut = side_by_side(looks(seen, [(6, 4)], layers, shuffles=29) for layers in (range(1), range(1, 4), range(4, 6)))
     for name in ("weight", "rank", "controls", "luck"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name))
-    assert cut.chance == whole.chance
+    assert cut.chance.tolist() == whole.chance.tolist()
 
 
 def test_pieces_are_all_layers_and_never_too_long(models):
@@ -134,7 +149,7 @@ def test_the_set_s_ranking_is_the_finder_s():
     np.testing.assert_allclose(found.hits, pair_hits(marks).numpy(), atol=1e-6)
     best = found.order[0]
     assert (best // 12, best % 12) == (finder.layer, finder.head)
-    assert found.chance == pytest.approx(finder.chance)
+    assert found.chance[best] == pytest.approx(finder.chance)
     assert found.controls[CONTROLS.index("stepped"), best] == pytest.approx(finder.stepped, abs=1e-5)
 
 
@@ -175,6 +190,8 @@ def test_elsewhere_by_hand():
     assert words.back
     assert elsewhere(best, words, 1, 0) == (2, 2)  # 2 → 0 and 2 → 1
     assert elsewhere(best, words, 2, 1) == (int(best[2, 0] >= best[2, 1]), 2)
+    local = made(weights(2, 7), (2,))
+    assert elsewhere(reach(local, range(1)), words_of(local), 1, 0)[1] == 5  # the other words next to one another
 
 
 @pytest.mark.parametrize("model", ["minilm", "smollm2"])

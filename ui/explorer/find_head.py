@@ -178,6 +178,9 @@ def _one(model: str) -> Shown | None:
         return None
     at = Example(text, seen.places[query], seen.places[key])
     found = _ranking(_pair(model, text, at.query, at.key))
+    if not found.weight.any():
+        st.info(t("find_head.far", **{name: plain(word) for name, word in said.items()}))
+        return None
     best = int(found.order[0])
     say(
         "find_head.best",
@@ -187,8 +190,8 @@ def _one(model: str) -> Shown | None:
         tried=len(found.order),
         weight=f"{found.weight[best]:.3f}",
         place=f"{found.rank[best]:.0f}",
-        row=_row_length(model, text, at.query, seen.back),
-        chance=few(found.chance),
+        row=round(found.row[best]),
+        chance=few(found.chance[best]),
     )
     columns = [t(f"find_head.{name}") for name in ("place", "others_short", "back_short")]
     shown = _weights(
@@ -300,10 +303,6 @@ def _reach(model: str, text: str) -> np.ndarray:
     return sentence_reach(model, text, LIMIT)
 
 
-def _row_length(model: str, text: str, query: int, back: bool) -> int:
-    return query + 1 if back else len(head_view(model, text, 0, 0, "word", "shown").keys)
-
-
 # Several sentences
 
 
@@ -380,7 +379,7 @@ def _several(
     """Say what was found in several sentences, which could not be used, and how many of the others were cut."""
     said = {"query": marks.query, "key": marks.key}
     limit = reading(model, controls.EXAMPLE).limit
-    for reason in ("missing", "beyond", "later", "unread"):
+    for reason in ("missing", "beyond", "later", "far", "unread"):
         if left.get(reason):
             named = "short" if reason == "missing" and marks.what != "words" else reason
             note(f"find_head.left_{named}", **said, count=left[reason], limit=limit)
@@ -753,7 +752,7 @@ def _weights(
     """Make ready a ranking by weights."""
 
     def marks(head: int) -> list[float | None]:
-        return [None if np.isnan(value) else float(value) for value in (*found.controls[:2, head], found.chance)]
+        return [None if np.isnan(value) else float(value) for value in (*found.controls[:2, head], found.chance[head])]
 
     def tables() -> dict[str, Table]:
         names = ("weight", "spread", "rank", "hits", "others", "back", "stepped")
