@@ -22,33 +22,43 @@ WHO, CLOSED = "_who", "_closed"
 OF_A_MODEL = ("layer", "head", "also", "without")
 
 
-def choose() -> str:
-    """Ask for a model, and offer others. One that can't be opened says why, and the one before it stays."""
-    models, state = that_read(), st.session_state
+def choose(models: dict[str, str] | None = None, usual: str = USUAL) -> str:
+    """Ask for a model, and offer others. One that can't be opened says why, and the one before it stays.
+
+    Args:
+        models: The title of each that the page can show, by its name; by default all that read.
+        usual: The one that is shown at first.
+    """
+    models, state = that_read() if models is None else models, st.session_state
 
     def parse(said: str) -> str:
         if said not in models and sees(said):
             link.tell("picture.elsewhere", model=said)
-            return USUAL
+            return usual
         return link.one_of(*models)(said)
 
-    if (chosen := state.pop(NEXT, {})).get("model") in offered():
+    if (chosen := state.pop(NEXT, {})).get("model") in models:
         link.forget("model", *OF_A_MODEL)
         link.choose(chosen)
-    model = link.restore("model", USUAL, parse)
+    model = link.restore("model", usual, parse)
     picker("model", models, *OF_A_MODEL)
     _others(offered())
-    before = state.get(LAST, USUAL)
+    before = next((name for name in (state.get(LAST), usual) if name in models and name != model), None)
     try:
         ready(model)
     except ModelError as error:
-        if before == model or before not in models:
+        if before is None:
             failed(error)
             link.stop()
         state[FAILED], state[NEXT] = error, {"model": before}
         st.rerun()
     state[LAST] = model
     return model
+
+
+def coming() -> str:
+    """Return the model that was just asked for by a button, if any: the one that :func:`choose` is about to show."""
+    return st.session_state.get(NEXT, {}).get("model", "")
 
 
 def picker(key: str, models: dict[str, str], *forgotten: str) -> None:
@@ -110,7 +120,7 @@ def _leads_out(name: str) -> bool:
 
 def _offer(name: str) -> None:
     with st.container(border=True, key="gaze_wanted"):
-        say("opening.away", model=name, usual=offered()[st.session_state.get(LAST, USUAL)])
+        say("opening.away", model=name)
         if name in OPTIONAL:
             _optional(name)
         elif name in listed():

@@ -51,7 +51,7 @@ def refuse(model: str, config: dict, names: Collection[str]) -> None:
         PickleOnly: If its weights come as pickle files only.
         HeadsDoNotDivide: If several query heads can't share a key-value head evenly.
     """
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # takes seconds the first time
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES  # seconds at first
 
     kind = config.get("model_type")
     if kind not in CONFIG_MAPPING_NAMES:
@@ -61,6 +61,8 @@ def refuse(model: str, config: dict, names: Collection[str]) -> None:
     if not any(name.endswith(".safetensors") for name in names) and any(name.endswith(PICKLES) for name in names):
         raise PickleOnly(model, "no safetensors", "ask its owner for safetensors, or choose another model")
     heads, groups = config.get("num_attention_heads"), config.get("num_key_value_heads")
+    if not hasattr(CONFIG_MAPPING[kind], "num_key_value_heads"):
+        groups = None  # a kind that has no such setting takes no notice of it
     if isinstance(heads, int) and isinstance(groups, int) and groups > 0 and heads % groups:
         raise HeadsDoNotDivide(model, f"{heads} / {groups}", "choose another model")
 

@@ -127,7 +127,7 @@ def test_what_a_repository_says_of_itself(remote, published):
         ({"model_type": "own", "auto_map": {"AutoModel": "modeling.Own"}}, RemoteCode, "own"),
         ({"model_type": "nonsense"}, KindUnknown, "nonsense"),
         ({"drop": ["model.safetensors"]}, PickleOnly, "safetensors"),
-        ({"num_attention_heads": 8, "num_key_value_heads": 3}, HeadsDoNotDivide, "8 / 3"),
+        ({"model_type": "llama", "num_attention_heads": 8, "num_key_value_heads": 3}, HeadsDoNotDivide, "8 / 3"),
         ({"drop": ["tokenizer*", "vocab*"]}, NoTokeniser, "tokeniser"),
         ({"drop": ["config.json"]}, KindUnknown, "none"),
     ],
@@ -309,3 +309,8 @@ def test_weights_in_pieces_are_whole_when_all_pieces_are(tmp_path):
     assert not complete(tmp_path)
     (tmp_path / pieces["b"]).write_bytes(b"")
     assert complete(tmp_path)
+
+
+def test_a_setting_that_a_kind_does_not_have_is_no_reason_to_refuse_it(remote, changed):
+    changed(num_attention_heads=8, num_key_value_heads=3)  # a BERT has no such setting
+    assert (hub.download(NAME) / "config.json").exists()

@@ -306,6 +306,16 @@ def test_a_context_that_is_full(write, own_models):
     assert "The 3 tokens are the same" in said(page)  # what reads 7 tokens at most writes after 5, 6 and 7
 
 
+def test_a_model_that_can_not_be_opened_leaves_the_one_before(write, own_models, tmp_path):
+    (tmp_path / "own-short").rename(tmp_path / "own-mute")
+    (tmp_path / "own-mute" / "tokenizer.json").unlink()
+    page = write(model="own-mute", steps="2")
+    assert not page.exception
+    assert "mute has no tokeniser" in page.error[0].value
+    assert link(page)["model"] == "smollm2"
+    assert len(payload(page, "write-heat")["queries"]) == 7
+
+
 def test_a_prompt_of_ten_thousand_words(write):
     text = "the cake was good " * 2500
     page = write(text=text)

@@ -11,7 +11,7 @@ import streamlit as st
 from attention_core import compute
 from attention_core.models.catalogue import offered
 from attention_core.models.writers import writers
-from ui import controls, link
+from ui import controls, link, models
 from ui.components import head_strip, heatmap
 from ui.components.cache_cells import cache_cells
 from ui.components.next_tokens import next_tokens
@@ -230,19 +230,18 @@ def prompt() -> str:
 
 def choices(text: str) -> Asked:
     """Ask for the model, and how it chooses."""
-    models = writers()
-    if not models:
+    here = writers()
+    if not here:
         link.publish()
         st.info(t("generate.nobody"))
         st.stop()
-    others = [name for name in offered() if name not in models]
-    said = st.session_state.get("model") or st.session_state[link.CHOSEN].get("model")
-    usual = "smollm2" if "smollm2" in models else next(iter(models))
+    others = [name for name in offered() if name not in here]
+    said = models.coming() or st.session_state.get("model") or st.session_state[link.CHOSEN].get("model")
+    usual = "smollm2" if "smollm2" in here else next(iter(here))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         if said in others:
             link.forget("model", "layer", "head")
-        model = link.restore("model", usual, link.one_of(*models))
-        _segments("model", list(models), lambda name: plain(models[name]), label=t("generate.model"))
+        model = models.choose(here, usual)
         how = link.restore("how", "greedy", link.one_of("greedy", "sample"))
         _segments("how", ["greedy", "sample"], lambda name: t(f"generate.how_{name}"), help=t("generate.how_help"))
         rest: tuple = (1.0, 0, 1.0, 1)
@@ -250,7 +249,7 @@ def choices(text: str) -> Asked:
             rest = _sampling()
     if said in others:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            note("generate.reads_only", model=offered()[said], writer=models[model])
+            note("generate.reads_only", model=offered()[said], writer=here[model])
             st.page_link("pages/sentence.py", label=t("generate.reads_where"), query_params={"model": said})
     return Asked(model, text, how, *rest)
 
