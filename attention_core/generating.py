@@ -335,11 +335,10 @@ def next_probabilities(model: LoadedModel, ids: Sequence[int], *, masked: bool) 
         T − 1 probabilities.
     """
     module = model.module
-    edits = {}
+    edits, given = {}, torch.tensor([list(ids)], device=module.device)
     if not masked:
-        config = module.config
-        edits = {(n, h): BLIND for n in range(config.num_hidden_layers) for h in range(config.num_attention_heads)}
-    given = torch.tensor([list(ids)], device=module.device)
+        layers = capture(module, input_ids=given[:, :1])._layers(None)  # where some have no attention, fewer than all
+        edits = {(n, h): BLIND for n, layer in enumerate(layers) for h in range(layer.heads)}
     with editing(module, edits):
         logits = module(input_ids=given, use_cache=False).logits[0, :-1]
     return tuple(logits.double().softmax(dim=-1).gather(1, given[0, 1:, None])[:, 0].tolist())

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from attention_core import compute, generating
+from attention_core.captured import capture
 from attention_core.distance import js_distance
 from attention_core.dot_product import trace_attention
 from attention_core.generating import Sampling, next_probabilities, read_on
-from attention_core.interface import Attended, changing
+from attention_core.interface import Attended, LayerAttention, changing
 from attention_core.models.loading import LoadedModel
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ class PooledHead:
     Attributes:
         own: The head as it is.
         pooled: The same head in the model with fewer.
-        distances: The Jensen–Shannon distance of each row: 0 the same, 1 nothing in common.
+        distances: The Jensen–Shannon distance of each row, its sink as a column of its own: 0 the same, 1 nothing in
+            common.
     """
 
     own: "HeadView"
@@ -118,13 +121,63 @@ def cache_bytes(shape: Shape, tokens: int, number: int) -> int:
     return 2 * shape.layers * shape.groups * shape.size * tokens * number
 
 
+class Holds(NamedTuple):
+    """What a cache holds.
+
+    Attributes:
+        kept: How many tokens each layer keeps; a local one no more than it can still look at.
+        groups: Key-value heads of a layer.
+        key: Features of a key.
+        value: Features of a value.
+        number: Bytes of a number.
+        bytes: How much memory its tensors take.
+    """
+
+    kept: tuple[int, ...]
+    groups: int
+    key: int
+    value: int
+    number: int
+    bytes: int
+
+
+class Cost(NamedTuple):
+    """What a step of a writing costs.
+
+    Attributes:
+        cached: Multiplications with the cache, for the newest token; None where they can't be counted.
+        alone: Without it: all tokens are read again.
+        holds: What the cache then holds; None where that can't be told.
+    """
+
+    cached: Work | None
+    alone: Work | None
+    holds: Holds | None
+
+
 def shape_of(model: LoadedModel) -> Shape:
-    """Return the shape of a model in memory."""
-    config = model.module.config
-    heads = config.num_attention_heads
-    groups = getattr(config, "num_key_value_heads", None) or heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return Shape(config.num_hidden_layers, heads, groups, size)
+    """Return the shape of a model in memory: of the layers that attend, as one token goes through them."""
+    given = torch.zeros(1, 1, dtype=torch.long, device=model.module.device)
+    layers = capture(model.module, input_ids=given)._layers(None)
+    first, config = layers[0], model.module.config
+    if isinstance(first, LayerAttention):
+        return Shape(len(layers), first.heads, len(first.key), first.key.shape[-1])
+    groups = getattr(config, "num_key_value_heads", None) or first.heads
+    return Shape(len(layers), first.heads, groups, config.hidden_size // first.heads)
+
+
+def holds(cache: Any, tokens: int) -> Holds | None:  # noqa: ANN401
+    """Return what a model's cache holds, or held when it had read so many tokens; None for one with no such layers."""
+    layers = [layer for layer in getattr(cache, "layers", []) if getattr(layer, "keys", None) is not None]
+    if not layers:
+        return None
+    kept = [
+        min(tokens, layer.sliding_window - 1) if getattr(layer, "is_sliding", False) else tokens for layer in layers
+    ]
+    tensors = [t[..., :n, :] for layer, n in zip(layers, kept, strict=True) for t in (layer.keys, layer.values)]
+    key, value = tensors[:2]
+    size = sum(t.numel() * t.element_size() for t in tensors)
+    return Holds(tuple(kept), key.shape[1], key.shape[-1], value.shape[-1], key.element_size(), size)
 
 
 def divisors(number: int) -> list[int]:
@@ -140,22 +193,27 @@ def tokens_computed(prompt: int, steps: int, *, cached: bool) -> int:
     return prompt + steps if cached else sum(prompt + n for n in range(steps + 1))
 
 
-def multiplications(model: LoadedModel, read: int, seen: int) -> Work | None:
-    """Return how many numbers are multiplied when ``read`` tokens are read that look at ``seen`` ones.
+def multiplications(model: LoadedModel, read: int, seen: Sequence[int]) -> Work | None:
+    """Return how many numbers are multiplied when ``read`` tokens are read that meet ``seen`` keys in each layer.
 
     With a cache a step reads 1 token and sees all; without one it reads all. Only the last token's vector meets the
     vocabulary. Not counted is what grows with the vectors alone: norms, rotations, activation functions.
+
+    Args:
+        model: What reads.
+        read: How many tokens go through the layers.
+        seen: How many keys their queries meet, in each layer that attends.
 
     Returns:
         None for a model with experts, in which not every weight meets every token.
     """
     module, shape = model.module, shape_of(model)
-    base = module.base_model
-    if any(weights.ndim > 2 for weights in base.parameters()):
+    parts = [part for part in module.base_model.modules() if not isinstance(part, nn.Conv1d)]
+    if any(weights.ndim > 2 for part in parts for weights in part.parameters(recurse=False)):
         return None
-    matrices = [part.weight for part in base.modules() if type(part).__name__ in ("Linear", "Conv1D")]
+    matrices = [part.weight for part in parts if type(part).__name__ in ("Linear", "Conv1D")]
     vocabulary = module.get_output_embeddings().weight.numel()
-    attention = 2 * shape.layers * shape.heads * shape.size * read * seen
+    attention = 2 * shape.heads * shape.size * read * sum(seen)
     return Work(read * sum(weights.numel() for weights in matrices), attention, vocabulary)
 
 
@@ -182,7 +240,8 @@ def pooling(model: LoadedModel, groups: int, kept: dict[int, Any] | None = None)
     Args:
         model: What reads.
         groups: How many key-value heads are left.
-        kept: Gets the weights of all heads, (B, H, Q, K), for the layers that it has as keys.
+        kept: Gets the weights of all heads, (B, H, Q, K + 1), for the layers that it has as keys: the share of the
+            sink comes last.
     """
     layers = itertools.cycle(range(shape_of(model).layers))
 
@@ -194,7 +253,7 @@ def pooling(model: LoadedModel, groups: int, kept: dict[int, Any] | None = None)
             for n, (query, key, value) in enumerate(zip(seen.query, keys, values, strict=True))
         ]
         if kept is not None and layer in kept:
-            kept[layer] = torch.stack([trace.weights for trace in traces])
+            kept[layer] = torch.stack([torch.cat([t.weights, t.sink[..., None]], dim=-1) for t in traces])
         return torch.stack([trace.context.transpose(0, 1) for trace in traces]).to(output.dtype)
 
     with changing(model.module, change):
@@ -215,21 +274,22 @@ def shape_named(model: str) -> tuple[Shape, int]:
     return shape_of(loaded), next(loaded.module.parameters()).element_size()
 
 
-def work_named(model: str, read: int, seen: int) -> Work | None:
-    """Return the multiplications of a step, as :func:`multiplications`."""
-    return multiplications(compute._model(model), read, seen)
+def cost_at(model: str, text: str, limit: int, sampling: Sampling, number: int) -> Cost | None:
+    """Return what a step costs; None where it is not there yet, as in :func:`attention_core.generating.advance`."""
+    if generating.advance(model, text, limit, sampling, number) is None:
+        return None
+    writing = generating._writing(model, text, limit, sampling)
+    tokens, layers = len(writing.prompt) + number, shape_of(writing.model).layers
+    before = holds(writing.cache, tokens - 1)
+    seen = [tokens] * layers if before is None else [kept + 1 for kept in before.kept]
+    cached, alone = (multiplications(writing.model, *of) for of in ((1, seen), (tokens, [tokens] * layers)))
+    return Cost(cached, alone, holds(writing.cache, tokens))
 
 
 def room(model: str, tokens: int, most: int) -> int:
     """Return how many tokens, at most ``most``, a model can write after so many before its context is full."""
     limit = compute._model(model).limit
     return most if limit is None else max(1, min(most, limit - tokens + 1))
-
-
-def held(model: str, text: str, limit: int, sampling: Sampling) -> tuple[int, int]:
-    """Return how many bytes the cache of a writing really holds now, and of how many tokens."""
-    writing = generating._writing(model, text, limit, sampling)
-    return generating.held_bytes(writing.cache), len(writing.ids) if writing.steps else 0
 
 
 def lap(model: str, text: str, limit: int, cached: bool, number: int) -> Lap | None:
@@ -271,9 +331,11 @@ def pooled_head(
     with pooling(writing.model, groups, kept):
         given = torch.tensor([ids], device=writing.model.module.device)
         writing.model.module.base_model(input_ids=given, use_cache=False)
-    own, weights = view_head(seen, layer, head), kept[layer][0, head]
-    distances = js_distance(own.weights.astype(float), weights.double().numpy(force=True))
-    return PooledHead(own, view_map(seen, weights), tuple(float(d) for d in distances))
+    own, rows = view_head(seen, layer, head), kept[layer][0, head]
+    all_of_it = np.column_stack([own.weights, own.sink]).astype(float)
+    distances = js_distance(all_of_it, rows.double().numpy(force=True))
+    pooled = view_map(seen, rows[:, :-1], sink=rows[:, -1])
+    return PooledHead(own, pooled, tuple(float(d) for d in distances))
 
 
 _races: "OrderedDict[tuple[str, str, int, bool], tuple[list[int], list[Lap], dict[str, Any]]]" = OrderedDict()

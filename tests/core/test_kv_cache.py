@@ -11,7 +11,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from attention_core import compute, generating
 from attention_core.generating import Sampling, held_bytes, next_probabilities, read_on
 from attention_core.labs import kv_cache as lab
-from attention_core.labs.kv_cache import NAMED, Shape, cache_bytes, multiplications, pooled_heads, pooling, shape_of
+from attention_core.labs.kv_cache import (
+    NAMED,
+    Shape,
+    cache_bytes,
+    holds,
+    multiplications,
+    pooled_heads,
+    pooling,
+    shape_of,
+)
 from core.test_generating import PROMPT, tiny, wrapped
 
 IDS = [5, 17, 3, 23, 11, 29, 7]
@@ -68,10 +77,53 @@ def test_the_arithmetic_is_what_the_cache_holds(models, kind):
 
 
 def test_the_arithmetic_is_what_smollm2_holds(models, embedded):
-    while generating.advance("smollm2", PROMPT, 512, Sampling(), 3) is None:
+    while (cost := lab.cost_at("smollm2", PROMPT, 512, Sampling(), 3)) is None:
         pass
     shape, number = lab.shape_named("smollm2")
-    assert lab.held("smollm2", PROMPT, 512, Sampling()) == (cache_bytes(shape, 8, number), 8)
+    assert cost.holds == ((8,) * 30, 3, 64, 64, number, cache_bytes(shape, 8, number))
+    assert cost.cached == multiplications(models["smollm2"], 1, [8] * 30)
+    assert cost.alone == multiplications(models["smollm2"], 8, [8] * 30)
+    earlier = lab.cost_at("smollm2", PROMPT, 512, Sampling(), 1)  # what was held then, not what is held now
+    assert earlier.holds.bytes == cache_bytes(shape, 6, number)
+
+
+def test_a_local_layer_keeps_what_it_can_look_at(models):
+    """Of Gemma 3's layers most are local: the cache of such a layer stops growing."""
+    torch.manual_seed(23)
+    sizes = {"vocab_size": 37, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "head_dim": 10}
+    config = transformers.Gemma3TextConfig(
+        **sizes,
+        intermediate_size=41,
+        num_key_value_heads=2,
+        sliding_window=5,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    )
+    model = wrapped(transformers.Gemma3ForCausalLM(config), models["minilm"].tokenizer)
+    cache = read_on(model, IDS[:2])[1]
+    for read in range(2, 9):
+        found = holds(cache, read)
+        assert found.kept == (min(read, 4), read, min(read, 4))
+        assert found.bytes == held_bytes(cache) == sum(found.kept) * 2 * 20 * 4
+        assert found == holds(cache, read)
+        before, cache = cache, read_on(model, [read], cache)[1]
+        assert before is cache
+    assert holds(cache, 3).kept == (3, 3, 3)  # as it was earlier
+    _, cache = counted(model, IDS)
+    assert counted(model, [13], cache)[0] == multiplications(model, 1, [5, 8, 5]).total
+
+
+def test_layers_without_attention_count_for_nothing(models):
+    torch.manual_seed(23)
+    sizes = {"vocab_size": 37, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4}
+    kinds = ["conv", "full_attention", "conv"]
+    config = transformers.Lfm2Config(**sizes, intermediate_size=41, num_key_value_heads=2, layer_types=kinds)
+    model = wrapped(transformers.Lfm2ForCausalLM(config), models["minilm"].tokenizer)
+    assert shape_of(model) == Shape(1, 4, 2, 6)
+    found = holds(read_on(model, IDS)[1], 7)
+    assert (found.kept, found.bytes) == ((7,), 7 * 2 * 12 * 4)
+    assert multiplications(model, 7, [7]).attention == 2 * 4 * 6 * 7 * 7
+    before, after = (next_probabilities(model, IDS, masked=masked) for masked in (True, False))
+    assert len(before) == len(after) == 6 and before != after
 
 
 def test_tokens_computed():
@@ -91,25 +143,25 @@ def counted(model, ids, cache=None):
 def test_multiplications_are_those_that_torch_counts(models, kind):
     model = small(models, kind)
     whole, cache = counted(model, IDS)
-    assert whole == multiplications(model, 7, 7).total
-    assert counted(model, [13], cache)[0] == multiplications(model, 1, 8).total
+    assert whole == multiplications(model, 7, [7] * 3).total
+    assert counted(model, [13], cache)[0] == multiplications(model, 1, [8] * 3).total
 
 
 def test_multiplications_by_hand_and_with_experts(models):
-    work = multiplications(small(models), 2, 7)
+    work = multiplications(small(models), 2, [7] * 3)
     assert work.attention == 2 * 3 * 12 * 10 * 2 * 7
     assert work.weights == 2 * 3 * (24 * 120 * 2 + 24 * 60 * 2 + 3 * 24 * 41)
     assert work.vocabulary == 37 * 24
     config = transformers.MixtralConfig(
         vocab_size=37,
         hidden_size=24,
-        intermediate_size=41,
+        intermediate_size=44,
         num_hidden_layers=2,
         num_attention_heads=6,
         num_key_value_heads=2,
     )
     module = transformers.MixtralForCausalLM(config)
-    assert multiplications(wrapped(module, models["minilm"].tokenizer), 1, 1) is None
+    assert multiplications(wrapped(module, models["minilm"].tokenizer), 1, [1, 1]) is None
 
 
 def test_both_ways_write_the_same(models, embedded):

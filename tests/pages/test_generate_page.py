@@ -114,7 +114,7 @@ def test_chances_are_drawn_beside_probabilities(write):
     assert shown["sampled"]
     assert sum(shown["chances"]) == pytest.approx(1)
     assert [c > 0 for c in shown["chances"]] == [True] * 3 + [False] * 7
-    assert "among 3 tokens" in said(page)
+    assert "left to draw from: 3" in said(page)
 
 
 def test_temperature_zero_and_a_billion(write):
@@ -228,7 +228,7 @@ def test_what_the_cache_really_holds_is_what_the_page_says(write):
     compute.run(generating._writings.clear)
     page = write(text="The capital of Spain is", steps="2")
     shape, number = NAMED["smollm2"].shape, 4
-    assert f"for the 7 tokens read so far, the cache holds {cache_bytes(shape, 7, number):,} bytes" in said(page)
+    assert f"keys and values in it take {cache_bytes(shape, 7, number):,} bytes" in said(page)
     assert f"**{cache_bytes(shape, 7, number):,} bytes**" in said(page)
 
 
@@ -303,7 +303,7 @@ def test_a_context_that_is_full(write, own_models):
     assert link(page)["steps"] == "2"
     assert "it takes 7 tokens" in said(page)
     assert "share one key-value head already" in said(page)
-    assert "The 3 tokens are the same" in said(page)  # what reads 7 tokens at most writes after 5, 6 and 7
+    assert "3 of 3" in said(page)  # what reads 7 tokens at most writes after 5, 6 and 7
 
 
 def test_a_model_that_can_not_be_opened_leaves_the_one_before(write, own_models, tmp_path):

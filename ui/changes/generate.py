@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,11 +22,11 @@ from ui.compute import LIMIT, door, reading
 from ui.lesson import Table, theme
 from ui.show import drawn_heat, heat
 from ui.take_away import take_away, take_map
-from ui.text import heading, language, note, plain, say, t, words
+from ui.text import heading, language, note, say, t, words
 
 if TYPE_CHECKING:
     from attention_core.generating import Cheat, Step, Written
-    from attention_core.labs.kv_cache import Lap, Named, PooledHead, Shape, Work
+    from attention_core.labs.kv_cache import Cost, Holds, Lap, Named, PooledHead, Shape
     from attention_core.views import HeadView
 
 R = TypeVar("R")
@@ -156,27 +157,16 @@ def _shape(model: str) -> "tuple[Shape, int]":
     return compute.run(job)
 
 
-@door
-def _work(model: str, read: int, seen: int) -> "Work | None":
-    def job() -> "Work | None":
+def _cost_job(asked: Asked, number: int) -> "Cost":
+    def job(*told: Any) -> "Cost | None":  # noqa: ANN401
         from attention_core.labs import kv_cache as lab
 
-        return lab.work_named(model, read, seen)
+        return lab.cost_at(*told)
 
-    return compute.run(job)
+    return _until(job, asked, number)
 
 
-def _held(asked: Asked) -> tuple[int, int]:
-    from_there: list[tuple[int, int]] = []
-
-    def job(*told: Any) -> bool:  # noqa: ANN401
-        from attention_core.labs import kv_cache as lab
-
-        from_there.append(lab.held(*told))
-        return True
-
-    _until(job, asked)
-    return from_there[0]
+_cost = door(_cost_job, 512)
 
 
 @door
@@ -481,6 +471,10 @@ def _cells(now: Now) -> None:
         kept=f"{prompt + now.number:,}",
         again=f"{without:,}",
     )
+    holds = _cost(now.asked, now.number).holds
+    if holds and min(holds.kept) < len(labels):
+        most = min(holds.kept)
+        note("generate.cells_local", local=holds.kept.count(most), layers=len(holds.kept), most=most)
 
 
 # The mask
@@ -535,10 +529,10 @@ def _cheat_chart(labels: tuple, masked: tuple, unmasked: tuple, look: tuple) -> 
 def saved(now: Now) -> None:
     """Say what this step costs with and without a cache, and let both write."""
     tokens = len(now.written.labels)
-    found, alone = _work(now.asked.model, 1, tokens), _work(now.asked.model, tokens, tokens)
+    found, alone, holds = _cost(now.asked, now.number)
     if found is None:
         note("generate.experts")
-    else:
+    elif tokens > 1:
         say(
             "generate.work",
             tokens=tokens,
@@ -552,16 +546,24 @@ def saved(now: Now) -> None:
             "vocabulary": f"{found.vocabulary:,}",
         }
         note("generate.work_parts", **parts)
-    shape, number = _shape(now.asked.model)
-    told = {"layers": shape.layers, "groups": shape.groups, "size": shape.size, "tokens": tokens, "number": number}
-    exact = _bytes(shape, tokens, number)
-    say("generate.holds", bytes=f"{exact:,}", short=_short(exact), **told)
-    held, there = _held(now.asked)
-    note("generate.held", held=f"{held:,}", there=there)
+    if holds:
+        _holds(holds, tokens)
     run = link.restore("race", False, link.switch)
     st.toggle(t("generate.race", tokens=RACE), key="race")
     if run:
         _race(now)
+
+
+def _holds(holds: "Holds", tokens: int) -> None:
+    """Write out the size of the cache, and compare it with the memory that it takes."""
+    features = f"2 · {holds.key}" if holds.key == holds.value else f"({holds.key} + {holds.value})"
+    kept = Counter(holds.kept)
+    total = sum(holds.kept) * holds.groups * (holds.key + holds.value) * holds.number
+    told = {"groups": holds.groups, "features": features, "number": holds.number, "tokens": tokens}
+    told |= {"bytes": f"{total:,}", "short": _short(total), "layers": len(holds.kept)}
+    local = {"parts": " + ".join(f"{layers} · {of}" for of, layers in kept.items()), "most": min(kept)}
+    say("generate.holds" if len(kept) == 1 and tokens in kept else "generate.holds_local", **told, **local)
+    note("generate.held", held=f"{holds.bytes:,}")
 
 
 def _race(now: Now) -> None:
@@ -643,8 +645,10 @@ def fewer(now: Now) -> None:
         with column:
             st.markdown(f"**{t('generate.pool_head', layer=now.layer + 1, head=now.head + 1, groups=name)}**")
             heat(view, "weights", view="write-pooled", key=f"pooled-{name == groups}")
-    far = np.array(found.distances[1:] or (0.0,))
+    alone = 0 if found.own.sink.any() else 1  # a first row that has one key can't change
+    far = np.array(found.distances[alone:] or (0.0,))
     say("generate.pool_distance", mean=f"{far.mean():.2f}", most=f"{far.max():.2f}")
+    note(f"generate.pool_{'first' if alone else 'sink'}")
 
 
 def files(now: Now) -> None:
