@@ -56,7 +56,7 @@ class Reading:
         heads: How many query heads a layer has.
         device: Where it was computed.
         seconds: How long the forward pass and the capture took.
-        pretrained: False for a model that was never trained.
+        pretrained: False for a model that has weights which were never trained.
         missing: The names of weights that attention rests on and that were not among the files.
         left_over: The names of weights of layers that were in the files and have no place in the model.
         target: In encoder-decoder models, what the decoder reads, readable; else empty.

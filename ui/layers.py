@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def untrained(read: "Reading") -> None:
     """Warn of a model with weights that were never trained."""
     if not read.pretrained:
-        st.warning(t("reading.random"))
+        st.warning(t("reading.random_some" if read.missing else "reading.random"))
 
 
 def layers_note(model: str, text: str) -> None:

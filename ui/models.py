@@ -97,7 +97,7 @@ def weights_note(missing: tuple[str, ...], left_over: tuple[str, ...]) -> None:
 def _asked_by_link() -> None:
     """Turn a link's model that is not here into an offer to get it; the layer and head it names wait with it."""
     name = link.said("model")
-    if name in (here := offered()) or not name:
+    if name in offered() or not name:
         if name in st.session_state.get(WANTED, {}):
             _forget(WANTED)
         return
@@ -107,7 +107,7 @@ def _asked_by_link() -> None:
         link.forget("model", *OF_A_MODEL)
     elif is_path(name) or _leads_out(name):
         link.forget("model")
-        link.tell("opening.path", model=name[:40], choices=", ".join(here.values()))
+        link.tell("opening.path", model=name[:40])
 
 
 def _leads_out(name: str) -> bool:
@@ -162,7 +162,7 @@ def _one(name: str, models: dict[str, str]) -> None:
         st.button(t("opening.open"), key="models_open", on_click=_show, args=(name,), type="primary")
         return
     if is_path(name):
-        st.error(t("opening.path", model=plain(name[:40]), choices=plain(", ".join(models.values()))))
+        st.error(t("opening.path", model=plain(name[:40])))
         return
     if name in listed():
         _about(name, listed()[name])

@@ -215,6 +215,8 @@ def _named() -> "dict[str, Named]":
 
 def prompt() -> str:
     """Ask for the words to begin with."""
+    if link.said("chat") == "yes":
+        link.tell("generate.no_chat")
     return controls.sentence_box(label=t("generate.prompt"), default=PROMPT)
 
 
