@@ -4,6 +4,7 @@ A layer is computed fast as ever; only the heads that are edited are computed ag
 with the text and not with its square. Without an edit, nothing is touched: the output is the same to the last bit.
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,17 +31,31 @@ class Edit:
     Attributes:
         formula: Changes of the head's own formula: ``Formula(scaled=False)``, ``Formula(without=("causal",))`` …
         cut: Links, as pairs of query and key, both from 0, that are cut: the softmax runs over the keys that are left.
-            A query without any gets a context of zero.
+            A query without any gets a context of zero. Links beyond the end of the text wait until it has grown.
         weights: What takes the place of the weights: "uniform", over the keys that a query may look at; the number of
             a key, which gets all from every query that may look at it (the others stay as they are); or weights from
             elsewhere, (Q, K), as they are.
         scale: What the head's output is multiplied by; 0 switches the head off.
+
+    Raises:
+        TypeError: If ``weights`` is none of these.
+        ValueError: If ``scale`` is no number, or a link does not count from 0.
     """
 
     formula: Formula = PLAIN
     cut: Collection[tuple[int, int]] = ()
     weights: Float[Tensor, "Q K"] | Literal["uniform"] | int | None = None
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        weights = self.weights
+        number = isinstance(weights, int) and not isinstance(weights, bool)
+        if not (weights is None or number or isinstance(weights, Tensor) or weights == "uniform"):
+            raise TypeError(f'weights are "uniform", the number of a key, a tensor or None, not {weights!r}')
+        if not math.isfinite(self.scale):
+            raise ValueError(f"scale is a number, not {self.scale}")
+        if any(place < 0 for link in self.cut for place in link):
+            raise ValueError("links are pairs of query and key, both counted from 0")
 
     @property
     def scales_only(self) -> bool:
@@ -70,6 +85,9 @@ def editing(module: PreTrainedModel, *edits: Edits, kind: str | None = None) -> 
         with editing(model.module, {(5, 11): OFF}):
             seen = capture(model, "I ate the cake and it was delicious")
     """
+    for one in (one for some in edits for one in some.values()):
+        if not isinstance(one, Edit):
+            raise TypeError(f"an edit is an Edit, such as OFF, not {one!r}")
     if not any(edits):
         yield
         return

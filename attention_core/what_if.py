@@ -144,10 +144,18 @@ def _edit(one: Told, seen: Capture, model: str, limit: int) -> Edit:
 
 
 @torch.no_grad()
-def said(model: str, text: str | Input, limit: int, told: Sequence[Told]) -> Said | None:
+def said(model: str, text: str | Input, limit: int, told: Sequence[Told], aim: int | None = None) -> Said | None:
     """Return what comes next, or in the masked place, before and after. In the compute thread.
 
-    None for a model that predicts nothing here.
+    Args:
+        model: The model's name.
+        text: What it reads.
+        limit: At how many tokens that is cut.
+        told: The edits.
+        aim: A token that is wanted besides, however improbable; one that the vocabulary lacks is left out.
+
+    Returns:
+        None for a model that predicts nothing here.
     """
     loaded, ids = compute._model(model), _ids(model, text, limit)
     if not predicts(loaded) or (at := place(loaded, ids)) is None:
@@ -155,7 +163,8 @@ def said(model: str, text: str | Input, limit: int, told: Sequence[Told]) -> Sai
     before = log_probabilities(loaded, ids, at)[0]
     with editing(loaded.module, changes(model, text, limit, told)):
         after = log_probabilities(loaded, ids, at)[0]
-    best = list(dict.fromkeys(before.topk(TOP).indices.tolist() + after.topk(TOP).indices.tolist()))
+    wanted = [aim] if aim is not None and 0 <= aim < len(before) else []
+    best = list(dict.fromkeys([*before.topk(TOP).indices.tolist(), *after.topk(TOP).indices.tolist(), *wanted]))
     best.sort(key=lambda n: -float(before[n]))
     labels = tuple(loaded.tokenizer.decode([n]) for n in best)
     probabilities = (side.exp()[best].double().numpy() for side in (before.cpu(), after.cpu()))

@@ -30,6 +30,7 @@ def frame(path: str) -> None:
             format_func=LANGUAGES.get,
             label_visibility="collapsed",
             required=True,
+            on_change=link.hold_all,
         )
         for group in dict.fromkeys(page.group for page in PAGES):
             st.html(f'<p class="gaze-group">{t(f"groups.{group}")}</p>')

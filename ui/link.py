@@ -20,7 +20,7 @@ from ui.text import note
 
 V = TypeVar("V")
 CHOSEN, PUBLISHED, SHOWN, FRESH, PAGE, MOVED = "_chosen", "_published", "_shown", "_fresh", "_page", "_moved"
-NOTES, GONE = "_notes", "_gone"
+NOTES, GONE, HELD = "_notes", "_gone", "_held"
 LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
 TOO_LONG = 12000  # of all packed texts together
 PACKED = "packed"  # the parameter of the packed text; of another one, with its key behind it
@@ -94,6 +94,19 @@ def said(key: str) -> str | None:
 def choose(values: dict[str, str]) -> None:
     """Choose for the reader, by ids, before the controls are drawn."""
     st.session_state[CHOSEN].update(values)
+
+
+def hold(*keys: str) -> None:
+    """Name controls that are no part of the link, so that they too keep their values when the language changes."""
+    st.session_state.setdefault(HELD, set()).update(keys)
+
+
+def hold_all() -> None:
+    """Keep the value of every control when the language changes: what a list sends is the name of the choice."""
+    state = st.session_state
+    for key in {*state.get(CHOSEN, ()), *state.get(HELD, ())} - {"lang"}:
+        if key in state:
+            state[key] = state[key]
 
 
 def remind(*keys: str) -> None:
@@ -195,7 +208,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     """Return a parser for whole numbers from ``low`` to ``high``."""
 
     def parse(said: str) -> int:
-        if not low <= int(said) <= high:
+        if not re.fullmatch("-?[0-9]{1,18}", said) or not low <= int(said) <= high:
             raise ValueError(said)
         return int(said)
 

@@ -19,7 +19,7 @@ FEW = 4  # models that stand side by side; more are a list that can be searched
 # the last that could be shown, what went wrong, who is waiting, and how often the list was closed for them.
 WANTED, GETTING, NEXT, LAST, FAILED = "_wanted", "_getting", "_next_model", "_last_model", "_failed"
 WHO, CLOSED = "_who", "_closed"
-OF_A_MODEL = ("layer", "head", "also", "without")
+OF_A_MODEL = ("layer", "head", "also", "without", "aim")
 
 
 def choose(models: dict[str, str] | None = None, usual: str = USUAL) -> str:

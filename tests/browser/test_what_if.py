@@ -49,3 +49,26 @@ def test_heads_are_knocked_out_and_one_is_picked(visit):
     page.wait_for_url(re.compile("layer=3&head=7"))
     rested(page)
     assert query(page)["edits"] == "none"
+
+
+def test_edits_outlive_a_change_of_language(visit):
+    """A list tells the server the name of the choice, which is another one in another language."""
+    page = visit(lang="en", model="smollm2", layer=10, head=4, edits="24.5.off_10.4.cut.4-3", when="before")
+    for language in ("한국어", "English", "한국어", "English"):
+        page.get_by_text(language, exact=True).click()
+        expect(page.locator("html")).to_have_attribute("lang", "ko" if language == "한국어" else "en")
+        rested(page)
+        assert query(page)["edits"] == "24.5.off_10.4.cut.4-3", language
+    expect(page.get_by_role("combobox", name="What to do with it")).to_have_value("cut links")
+
+
+def test_the_language_changes_while_heads_are_knocked_out(visit):
+    page = visit(lang="en", model="smollm2", layer=24, head=5, edits="24.5.scale.2")
+    page.get_by_role("button", name="Switch off each").click()
+    expect(page.get_by_text("of 270 heads,")).to_be_visible()
+    page.get_by_text("한국어", exact=True).click()
+    expect(page.locator("html")).to_have_attribute("lang", "ko")
+    expect(page.get_by_text("270개 중 270개")).to_be_visible(timeout=120_000)
+    rested(page)
+    assert query(page)["edits"] == "24.5.scale.2"
+    expect(page.get_by_test_id("stException")).to_have_count(0)

@@ -305,3 +305,15 @@ def test_memory_grows_with_the_text_and_not_with_its_square(edit):
     with Largest() as made:
         logits(module, {(1, 1): EDITS[edit]}, ids=IDS[:, :1].expand(1, length))
     assert made.numbers < length * length / 4
+
+
+def test_an_edit_that_is_none_is_refused_at_once(models):
+    for nonsense in ("blah", True, 1.5):
+        with pytest.raises(TypeError):
+            Edit(weights=nonsense)
+    with pytest.raises(ValueError, match="scale"):
+        Edit(scale=math.nan)
+    with pytest.raises(ValueError, match="counted from 0"):
+        Edit(cut=((-1, 0),))
+    with pytest.raises(TypeError, match="such as OFF"), editing(models["smollm2"].module, {(0, 0): "off"}):
+        pass

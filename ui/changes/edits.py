@@ -1,7 +1,8 @@
 """What is changed in a model: edits as the link says them, the controls that write them, and what they lack."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -18,8 +19,32 @@ if TYPE_CHECKING:
 
 INSTEAD = "The capital of Japan is"
 ALL, AS_IS = "all", "as_is"
+SCOPES = ("head", "layer", "model")
 SCALES, NEAREST_ZERO, MOST_TEMPERATURE = (-2.0, 3.0), 1e-6, 1e9
+NUMBER = re.compile("[0-9]{1,6}")
 Edits = tuple["Told", ...]
+Place = tuple[str, str]  # layer and head as the link has them: from 1, or "all"
+OF_MODELS, OF, AT, FOR = "_edits_of", "_edits_model", "_what_at", "_what_for"  # what the reader's visit knows
+CONTROLS = ("what", "what_scope", "what_scale", "what_temperature", "what_key", "what_query", "what_keys")
+
+
+class Entry(NamedTuple):
+    """An edit as the link has it."""
+
+    layer: str
+    head: str
+    kind: str
+    to: str = ""
+
+    @property
+    def place(self) -> Place:
+        """What is edited."""
+        return self.layer, self.head
+
+    @property
+    def scope(self) -> str:
+        """One of ``SCOPES``."""
+        return "model" if self.layer == ALL else "layer" if self.head == ALL else "head"
 
 
 def other_box() -> str:
@@ -30,39 +55,67 @@ def other_box() -> str:
 
 
 def edit_choice(model: str, text: str | Input, layer: int, head: int, other: str) -> Edits:
-    """Ask what to do with the chosen head; show all edits, each with a way to take it back."""
-    read = reading(model, text)
-    first = f"{layer + 1}.{head + 1}.off"
-    written = link.restore("edits", first, lambda said: _canonical(said, read.layers, read.heads))
-    state, here = st.session_state, (model, text, layer, head, written)
-    if state.get("_what_for") != here:  # the controls say what is told of the head that is chosen now
-        state["_what_for"] = here
-        scope, entry = _entry_of(written, layer, head)
-        state["what"], state["what_scope"] = entry[2] if entry else AS_IS, scope
-        state["what_to"] = entry[3] if entry else ""
-    own = head_view(model, text, layer, head, "token", "shown")
-    kinds = _kinds(own)
+    """Ask what to do with the chosen head, its layer or all heads; show all edits, each with a way to take it back."""
+    read, state = reading(model, text), st.session_state
+    _of_model(model)
+    first = Entry(str(layer + 1), str(head + 1), "off")
+    written = link.restore("edits", joined([first]), lambda said: _canonical(said, read.layers, read.heads))
+    state[OF_MODELS][model] = written
+    entries = _entries(written)
+    link.hold(*CONTROLS)
+    if state.get(AT) != (model, layer, head) or "what_scope" not in state:
+        state[AT] = (model, layer, head)
+        state["what_scope"] = next(
+            (scope for scope in SCOPES if _entry(entries, _place(scope, layer, head))), SCOPES[0]
+        )
+    place = _place(state["what_scope"], layer, head)
+    entry = _entry(entries, place) or Entry(*place, AS_IS)
+    if state.get(FOR) != (model, text, place, written) or "what" not in state:  # the controls say what the edit says
+        state[FOR] = (model, text, place, written)
+        state["what"] = entry.kind
+    kinds = _kinds(head_view(model, text, layer, head, "token", "shown"))
     if state["what"] not in kinds:
         kinds.append(state["what"])
+    names = words_of(model, text)
+    change = {"on_change": _write_kind, "args": (place, last_word(names))}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        change = {"on_change": _write, "args": (layer, head)}
+        scope = lambda one: t(f"what_if.scope_{one}")  # noqa: E731
+        st.segmented_control(t("what_if.scope"), SCOPES, key="what_scope", format_func=scope, required=True)
         name = lambda kind: t(f"what_if.kind_{kind}")  # noqa: E731
         st.selectbox(t("what_if.what"), kinds, key="what", format_func=name, width=260, **change)
-        scopes, scope = ("head", "layer", "model"), lambda one: t(f"what_if.scope_{one}")
-        st.segmented_control(
-            t("what_if.scope"),
-            scopes,
-            key="what_scope",
-            format_func=scope,
-            required=True,
-            disabled=state["what"] == AS_IS,
-            **change,
-        )
-        _parameter(model, text, state["what"], layer, head)
-    _listed(written)
-    told = _possible(_told(written, other), model, text, other)
+        _parameter(place, state["what"], entry.to, names)
+    _covered(entries, place, layer, head)
+    _listed(entries)
+    told = _possible(_told(entries, other), model, text, other)
     _zero_rows(model, text, told, layer, head)
     return told
+
+
+def _of_model(model: str) -> None:
+    """Edits are a model's own: another one has its own, and those of the one before are kept for its return."""
+    state = st.session_state
+    kept, before = state.setdefault(OF_MODELS, {}), state.get(OF, model)
+    state[OF] = model
+    if before != model and "edits" not in state[link.FRESH]:
+        link.forget("edits")
+        if model in kept:
+            link.choose({"edits": kept[model]})
+
+
+def _place(scope: str, layer: int, head: int) -> Place:
+    return {"head": (str(layer + 1), str(head + 1)), "layer": (str(layer + 1), ALL), "model": (ALL, ALL)}[scope]
+
+
+def _entry(entries: list[Entry], place: Place) -> Entry | None:
+    return next((entry for entry in entries if entry.place == place), None)
+
+
+def _covered(entries: list[Entry], place: Place, layer: int, head: int) -> None:
+    """Say what holds for the chosen head where the controls speak of something else, or say nothing of it."""
+    places = [_place(scope, layer, head) for scope in SCOPES]
+    holds = next((entry for at in places if (entry := _entry(entries, at))), None)
+    if holds and holds.place != place:
+        note("what_if.holds", layer=layer + 1, head=head + 1, edit=_name(holds))
 
 
 def _kinds(own: "HeadView") -> list[str]:
@@ -73,95 +126,109 @@ def _kinds(own: "HeadView") -> list[str]:
     ]
 
 
-def _parameter(model: str, text: str | Input, kind: str, layer: int, head: int) -> None:
-    """Ask for what the kind of edit needs, and keep it in ``what_to``."""
-    state, to = st.session_state, st.session_state["what_to"]
-    change = {"on_change": _write, "args": (layer, head)}
+def _parameter(place: Place, kind: str, to: str, names: list[str]) -> None:
+    """Ask for what the kind of edit needs."""
+    last = last_word(names)
+    change = {"on_change": _write_to, "args": (place,)}
+    to = to or _usual(kind, last)
+    named = lambda n: t("what_if.every") if n == ALL else names[n]  # noqa: E731
+    word = link.whole(0, len(names) - 1)
     if kind == "scale":
         _begin("what_scale", float, to, 0.5)
         st.slider(t("what_if.scale"), *SCALES, step=0.1, key="what_scale", width=260, **change)
     elif kind == "temperature":
         _begin("what_temperature", float, to, 4.0)
-        st.number_input(
-            t("what_if.temperature"),
-            0.0,
-            MOST_TEMPERATURE,
-            step=0.5,
-            format="%g",
-            key="what_temperature",
-            width=170,
-            **change,
-        )
-        if state["what_temperature"] <= NEAREST_ZERO:
+        about = {"step": 0.5, "format": "%g", "width": 170}
+        st.number_input(t("what_if.temperature"), 0.0, MOST_TEMPERATURE, key="what_temperature", **about, **change)
+        if st.session_state["what_temperature"] <= NEAREST_ZERO:
             note("what_if.zero", least=f"{NEAREST_ZERO:g}")
     elif kind == "key":
-        names = words_of(model, text)
-        _begin("what_key", _one_of(names), to, min(len(names) - 1, last_word(names) - 1))
-        st.selectbox(
-            t("what_if.key"), range(len(names)), key="what_key", format_func=lambda n: names[n], width=180, **change
-        )
+        _begin("what_key", word, to, max(0, last - 1))
+        st.selectbox(t("what_if.key"), range(len(names)), key="what_key", format_func=named, width=180, **change)
     elif kind == "cut":
-        names = words_of(model, text)
         query, _, keys = to.partition("-")
-        _begin("what_query", lambda said: said if said == ALL else _one_of(names)(said), query, last_word(names))
-        _begin(
-            "what_keys", lambda said: [_one_of(names)(n) for n in said.split("-")], keys, [max(0, last_word(names) - 1)]
-        )
-        queries = [ALL, *range(len(names))]
-        named = lambda n: t("what_if.every") if n == ALL else names[n]  # noqa: E731
+        _begin("what_query", lambda said: said if said == ALL else word(said), query, last)
+        _begin("what_keys", lambda said: [word(n) for n in said.split("-")], keys, [])
+        queries, keys = [ALL, *range(len(names))], range(len(names))
         st.selectbox(t("what_if.query"), queries, key="what_query", format_func=named, width=180, **change)
-        keys = range(len(names))
-        st.multiselect(t("what_if.keys"), keys, key="what_keys", format_func=lambda n: names[n], width=380, **change)
+        st.multiselect(t("what_if.keys"), keys, key="what_keys", format_func=named, width=380, **change)
 
 
-def _one_of(names: list[str]) -> Callable[[str], int]:
-    return link.whole(0, len(names) - 1)
+def _usual(kind: str, last: int) -> str:
+    """Return what an edit begins with that needs more than its kind."""
+    before = max(0, last - 1)
+    return {"scale": "0.5", "temperature": "4", "key": str(before), "cut": f"{last}-{before}"}.get(kind, "")
 
 
 def _begin(key: str, parse: Callable[[str], object], to: str, default: object) -> None:
-    """Give a control the value that the edit has, when the edit or the head is another one."""
+    """Give a control the value that the edit has, when it is another edit, or the control was away."""
     state, of = st.session_state, f"{key}_of"
-    if key in state and state.get(of) == st.session_state["_what_for"]:
+    if key in state and state.get(of) == state[FOR]:
         return
-    state[of] = st.session_state["_what_for"]
+    state[of] = state[FOR]
     try:
         state[key] = parse(to)
     except ValueError:
         state[key] = default
 
 
-def _write(layer: int, head: int) -> None:
-    """Write what the controls say of the chosen head into the edits."""
-    state = st.session_state
-    kind, scope = state["what"], state["what_scope"]
-    entries = [e for e in _entries(state["edits"]) if not _is_of(e, layer, head)]
-    if kind != AS_IS:
-        to = {
-            "scale": lambda: f"{state.get('what_scale', 0.5):g}",
-            "temperature": lambda: f"{max(NEAREST_ZERO, state.get('what_temperature', 4.0)):g}",
-            "key": lambda: str(state.get("what_key", 0)),
-            "cut": lambda: "-".join(map(str, [state.get("what_query", ALL), *sorted(state.get("what_keys", [0]))])),
-        }.get(kind, str)()
-        place = {"head": (str(layer + 1), str(head + 1)), "layer": (str(layer + 1), ALL), "model": (ALL, ALL)}[scope]
-        entries.append((*place, kind, to))
-    state["edits"] = joined(entries)
-    link.keep("edits", state["edits"])
+def _write_kind(place: Place, last: int) -> None:
+    kind = st.session_state["what"]
+    _write(place, None if kind == AS_IS else Entry(*place, kind, _usual(kind, last)))
 
 
-def _listed(written: str) -> None:
-    entries = _entries(written)
+def _write_to(place: Place) -> None:
+    state, kind = st.session_state, st.session_state["what"]
+    if kind == "scale":
+        to = f"{state['what_scale']:g}"
+    elif kind == "temperature":
+        to = f"{max(NEAREST_ZERO, state['what_temperature']):g}"
+    elif kind == "key":
+        to = str(state["what_key"])
+    else:
+        to = "-".join(map(str, [state["what_query"], *sorted(state["what_keys"])]))
+    empty = kind == "cut" and not state["what_keys"]  # nothing is cut until a word is chosen again
+    before = state[FOR]
+    _write(place, None if empty else Entry(*place, kind, to))
+    state[FOR] = (*before[:-1], state["edits"])  # the controls stay as they are
+    for key in CONTROLS:
+        if state.get(f"{key}_of") == before:
+            state[f"{key}_of"] = state[FOR]
+
+
+def _write(place: Place, new: Entry | None) -> None:
+    """Write what is told of one place; what is told of others stays."""
+    from attention_core.what_if import KINDS
+
+    if new is not None and new.kind not in KINDS:
+        return
+    entries = _entries(st.session_state["edits"])
+    if (old := _entry(entries, place)) and new:
+        entries[entries.index(old)] = new
+    elif old:
+        entries.remove(old)
+    elif new:
+        entries.append(new)
+    st.session_state["edits"] = joined(entries)
+    link.keep("edits", st.session_state["edits"])
+
+
+def _listed(entries: list[Entry]) -> None:
     if not entries:
         note("what_if.nothing")
         return
     with st.container(horizontal=True, gap="small"):
-        for n, (layer, head, kind, to) in enumerate(entries):
-            place = "model" if layer == ALL else "layer" if head == ALL else "head"
-            where = t(f"what_if.of_{place}", layer=layer, head=head)
-            to = f" {to}" if kind in ("scale", "temperature") else ""
-            name = f"{where}: {t(f'what_if.kind_{kind}')}{to}"
-            st.button(name, key=f"undo_{n}", icon=":material/close:", help=t("what_if.undo"), on_click=_undo, args=(n,))
+        for n, entry in enumerate(entries):
+            help = t("what_if.undo")
+            st.button(_name(entry), key=f"undo_{n}", icon=":material/close:", help=help, on_click=_undo, args=(n,))
         if len(entries) > 1:
             st.button(t("what_if.undo_all"), key="undo_all", type="tertiary", on_click=_undo, args=(None,))
+
+
+def _name(entry: Entry) -> str:
+    where = t(f"what_if.of_{entry.scope}", layer=entry.layer, head=entry.head)
+    to = f" {entry.to}" if entry.kind in ("scale", "temperature") else ""
+    return f"{where}: {t(f'what_if.kind_{entry.kind}')}{to}"
 
 
 def _undo(n: int | None) -> None:
@@ -169,57 +236,69 @@ def _undo(n: int | None) -> None:
     st.session_state["edits"] = joined([] if n is None else entries[:n] + entries[n + 1 :])
 
 
-def _entries(written: str) -> list[tuple[str, str, str, str]]:
-    return [tuple([*part.split(".", 3), ""][:4]) for part in written.split("_") if part not in ("", "none")]
+def _entries(written: str) -> list[Entry]:
+    return [Entry(*[*part.split(".", 3), "", "", ""][:4]) for part in written.split("_") if part not in ("", "none")]
 
 
-def joined(entries: list[tuple[str, str, str, str]]) -> str:
+def joined(entries: Sequence[Entry]) -> str:
     """Write edits as the link says them."""
     return "_".join(".".join(entry).rstrip(".") for entry in entries) or "none"
 
 
-def _is_of(entry: tuple[str, str, str, str], layer: int, head: int) -> bool:
-    return entry[0] in (ALL, str(layer + 1)) and entry[1] in (ALL, str(head + 1))
-
-
-def _entry_of(written: str, layer: int, head: int) -> tuple[str, tuple[str, str, str, str] | None]:
-    """Return what is told of a head, the most particular first, and whom it is told of."""
-    found = sorted(
-        (e for e in _entries(written) if _is_of(e, layer, head)), key=lambda e: (e[0] == ALL) + (e[1] == ALL)
-    )
-    if not found:
-        return "head", None
-    return "model" if found[0][0] == ALL else "layer" if found[0][1] == ALL else "head", found[0]
-
-
 def _canonical(said: str, layers: int, heads: int) -> str:
+    """Return a link's edits in one way of writing; of two for the same place the last, and without those that are none.
+
+    Raises:
+        ValueError: If there are some, and none of them can be.
+    """
+    kept: dict[Place, Entry] = {}
+    for entry in (entries := _entries(said)):
+        try:
+            one = _sound(entry, layers, heads)
+        except ValueError:
+            link.tell("what_if.no_edit", edit=".".join(entry)[:40])
+            continue
+        kept[one.place] = one
+    if entries and not kept:
+        raise ValueError(said)
+    return joined(list(kept.values()))
+
+
+def _sound(entry: Entry, layers: int, heads: int) -> Entry:
     from attention_core.what_if import KINDS
 
-    for layer, head, kind, to in _entries(said):
-        for one, most in ((layer, layers), (head, heads)):
-            if one != ALL and not 1 <= int(one) <= most:
-                raise ValueError(said)
-        if kind not in KINDS or (layer == ALL) > (head == ALL):
+    def number(said: str, low: int = 0, high: int = 10**6) -> str:
+        if not NUMBER.fullmatch(said) or not low <= int(said) <= high:
             raise ValueError(said)
-        if kind == "scale" and not SCALES[0] <= float(to) <= SCALES[1]:
-            raise ValueError(said)
-        if kind == "temperature" and not 0 < float(to) <= MOST_TEMPERATURE:
-            raise ValueError(said)
-        if kind == "key":
-            int(to)
-        if kind == "cut":
-            query, *keys = to.split("-")
-            [int(n) for n in (*([] if query == ALL else [query]), *(keys or ["none"]))]
-    return joined(_entries(said))
+        return str(int(said))
+
+    layer, head, kind, to = entry
+    layer, head = (one if one == ALL else number(one, 1, most) for one, most in ((layer, layers), (head, heads)))
+    if kind not in KINDS or (layer == ALL) > (head == ALL):
+        raise ValueError(entry)
+    if kind in ("scale", "temperature"):
+        low, high = SCALES if kind == "scale" else (0, MOST_TEMPERATURE)
+        value = float(to)
+        if not low <= value <= high:
+            raise ValueError(to)
+        to = f"{value if kind == 'scale' else max(NEAREST_ZERO, value):g}"
+    elif kind == "key":
+        to = number(to)
+    elif kind == "cut":
+        query, *keys = to.split("-")
+        query = query if query == ALL else number(query)
+        to = "-".join([query, *sorted({number(key) for key in keys} or {number("")}, key=int)])
+    else:
+        to = ""
+    return Entry(layer, head, kind, to)
 
 
-def _told(written: str, other: str) -> Edits:
+def _told(entries: list[Entry], other: str) -> Edits:
     from attention_core.what_if import Told
 
     number = lambda said: None if said == ALL else int(said) - 1  # noqa: E731
     return tuple(
-        Told(number(layer), number(head), kind, other if kind == "instead" else to)
-        for layer, head, kind, to in _entries(written)
+        Told(number(layer), number(head), kind, other if kind == "instead" else to) for layer, head, kind, to in entries
     )
 
 

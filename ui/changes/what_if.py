@@ -1,6 +1,8 @@
 """The page "What if": edits of heads, what the model says before and after, and which heads an outcome rests on."""
 
+import re
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,18 +54,13 @@ def first_visit() -> None:
 
 def outcome(model: str, text: str | Input, edits: Edits) -> int | str:
     """Show what the model says before and after, and ask for the outcome that heads are judged by."""
-    said = _said(model, text, edits)
+    wanted = link.said("aim") or ""
+    said = _said(model, text, edits, int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else None)
     if said is not None:
-        aim = link.restore("aim", said.ids[int(said.before.argmax())], link.whole(0, 10**7))
-        at = said.ids.index(aim) if aim in said.ids else None
-        if at is not None:
-            before, after = said.before[at], said.after[at]
-            say(
-                "what_if.said",
-                token=_visible(said.labels[at]).strip("“”"),
-                before=_percent(before),
-                after=_percent(after),
-            )
+        aim = link.restore("aim", said.ids[int(said.before.argmax())], _one_of(said.ids))
+        at = said.ids.index(aim)
+        before, after = _percent(said.before[at]), _percent(said.after[at])
+        say("what_if.said", token=_visible(said.labels[at]).strip("“”"), before=before, after=after)
         note("what_if.divergence", nats=_small(said.divergence))
         meta = {
             "names": [_visible(name) for name in said.labels],
@@ -158,7 +155,10 @@ def importance(model: str, text: str | Input, aim: int | str, layer: int, head: 
             disabled=run.running or ended,
         )
         st.button(t("what_if.stop"), key="knock_stop", on_click=_stop, disabled=not run.running)
-    say("what_if.effect_is_token" if isinstance(aim, int) else "what_if.effect_is_like")
+    if isinstance(aim, int):
+        say("what_if.effect_is_token", token=_visible(_token(model, aim)).strip("“”"))
+    else:
+        say("what_if.effect_is_like", sentence=aim)
     one, two, three = st.columns(3, gap="medium")
     with one:
         st.fragment(_advance, run_every=TICK if run.running else None)(run, layer, head)
@@ -175,7 +175,7 @@ def importance(model: str, text: str | Input, aim: int | str, layer: int, head: 
         st.selectbox(t("what_if.at_word"), range(len(names)), key="at_word", format_func=lambda n: names[n], width=200)
     lost = -run.effects.ravel()
     agree = {"slopes": slopes, "looks": looks}
-    say("what_if.agree", word=told, **{name: f"{rank_correlation(lost, of.ravel()):.2f}" for name, of in agree.items()})
+    say("what_if.agree", word=told, **{name: _signed(rank_correlation(lost, of.ravel())) for name, of in agree.items()})
     _strongest(run)
     return run
 
@@ -207,7 +207,7 @@ def _strongest(run: Run) -> None:
     best = np.argsort(flat, kind="stable")[:STRONGEST]
     heads = tuple((int(n) // run.effects.shape[1], int(n) % run.effects.shape[1]) for n in best)
     after = _together(*run.asked, heads)
-    names = ", ".join(t("what_if.of_head", layer=layer + 1, head=head + 1) for layer, head in heads)
+    names = "; ".join(t("what_if.of_head", layer=layer + 1, head=head + 1) for layer, head in heads)
     if isinstance(run.asked[2], int):
         values = {"before": _percent(np.exp(run.plain)), "after": _percent(np.exp(after))}
     else:
@@ -229,9 +229,9 @@ def _stop() -> None:
     st.session_state[RUN].running = False
 
 
-def tables(model: str, text: str | Input, edits: Edits, run: Run | None) -> dict[str, Table]:
+def tables(model: str, text: str | Input, edits: Edits, aim: int | str, run: Run | None) -> dict[str, Table]:
     """Return the numbers of the page."""
-    said = _said(model, text, edits)
+    said = _said(model, text, edits, aim if isinstance(aim, int) else None)
     columns = [t("before_after.before"), t("before_after.after")]
     if said is not None:
         names, sides = [_visible(name) for name in said.labels], (said.before, said.after)
@@ -271,22 +271,40 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}%" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
 
 
+def _signed(number: float) -> str:
+    return f"{number:.2f}".replace("-", "−")
+
+
+def _one_of(ids: Sequence[int]) -> Callable[[str], int]:
+    def parse(said: str) -> int:
+        if said not in map(str, ids):
+            raise ValueError(said)
+        return int(said)
+
+    return parse
+
+
 def _small(number: float) -> str:
     return "< 0.001" if 0 < number < 0.0005 else f"{abs(number):.3f}"
 
 
 def _visible(token: str) -> str:
-    return token.replace("\n", "⏎") if token.strip() else f"“{token}”".replace("\n", "⏎")
+    return token.replace("\n", "↵") if token.strip() else f"“{token}”".replace("\n", "↵")
 
 
 # Cached doors
 
 
 @door
-def _said(model: str, text: str | Input, edits: Edits) -> "Said | None":
+def _said(model: str, text: str | Input, edits: Edits, aim: int | None = None) -> "Said | None":
     from attention_core import what_if
 
-    return compute.run(what_if.said, model, text, LIMIT, edits)
+    return compute.run(what_if.said, model, text, LIMIT, edits, aim)
+
+
+@door
+def _token(model: str, aim: int) -> str:
+    return compute.run(lambda: compute._model(model).tokenizer.decode([aim]))
 
 
 @door
