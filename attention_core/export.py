@@ -96,6 +96,21 @@ def head_npz(seen: Capture, layer: int, head: int, formula: Formula = Formula(),
     return out.getvalue()
 
 
+def map_npz(view: HeadView) -> bytes:
+    """Return what is shown of a head as a NumPy archive: weights (Q, K), what is allowed, its sink (Q,), and labels."""
+    out = io.BytesIO()
+    labels = {name: np.array([_written(label) for label in getattr(view, name)]) for name in ("queries", "keys")}
+    sink = {"sink": view.sink} if view.sink.any() else {}
+    np.savez_compressed(out, allow_pickle=False, weights=view.weights, allowed=view.allowed, **labels, **sink)
+    return out.getvalue()
+
+
+def call_of(asked: Input) -> list[str]:
+    """Return what ``capture`` is to be given, after the model, to read the same."""
+    how = [repr(asked.text), *([f"second={asked.second!r}"] if asked.second else [])]
+    return how + [f"{name}=True" for name, told in (("parse_special", asked.special), ("chat", asked.chat)) if told]
+
+
 def as_python(
     model: str,
     text: str | Input,
@@ -124,8 +139,7 @@ def as_python(
     told = {field.name: getattr(formula, field.name) for field in fields(formula)}
     changed = [f"{field.name}={told[field.name]!r}" for field in fields(formula) if told[field.name] != field.default]
     asked = as_input(text)
-    how = [repr(asked.text), *([f"second={asked.second!r}"] if asked.second else [])]
-    how += [f"{name}=True" for name, told in (("parse_special", asked.special), ("chat", asked.chat)) if told]
+    how = call_of(asked)
     names, given = ("Formula, capture", f", formula=Formula({', '.join(changed)})") if changed else ("capture", "")
     kind = f"kind={asked.kind!r}" if asked.kind else ""
     given += f", {kind}" if kind else ""

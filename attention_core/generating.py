@@ -245,7 +245,7 @@ class Writing:
 
         def candidate(id: int) -> Candidate:
             rank = int((probabilities > probabilities[id]).sum()) + 1
-            label = token_label(self.model, id)
+            label = token_label(self.model.tokenizer, id)
             return Candidate(id, label, float(probabilities[id]), float(chance[id]), rank)
 
         best = probabilities.topk(min(BEST, len(probabilities))).indices.tolist()
@@ -305,12 +305,11 @@ class Writing:
         return text, (*self.prompt, *_new_tokens(tokenizer, text, ids, count, self.prompt[-1].word + 1))
 
 
-def token_label(model: LoadedModel, id: int) -> str:
+def token_label(tokenizer: Any, id: int) -> str:  # noqa: ANN401
     """Return a token as people can read it: its characters; its bytes, where they are only part of a character."""
-    text = _decoded(model.tokenizer, [id])
+    text, piece = _decoded(tokenizer, [id]), tokenizer.convert_ids_to_tokens(id)
     if "\ufffd" not in text:
-        return visible(text) or model.tokenizer.convert_ids_to_tokens(id)
-    piece = model.tokenizer.convert_ids_to_tokens(id)
+        return visible(text) or piece
     known = _byte_letters()
     return " ".join(f"{known[c]:02X}" for c in piece) if all(c in known for c in piece) else piece
 
@@ -458,6 +457,8 @@ def _new_tokens(tokenizer: Any, text: str, ids: Sequence[int], count: int, word:
             end = min(start + 1, len(text))
         special, piece = id in specials, tokenizer.convert_ids_to_tokens(id)
         shown = text[start:end] or piece
+        if "\ufffd" in shown:  # the character is not whole yet
+            shown = token_label(tokenizer, id)
         inside = min(start + len(shown) - len(shown.lstrip()), len(text) - 1)
         own = -1 if special or start == end else words[inside]
         tokens.append(Token(count + n, id, piece, shown, start, end, special, False, own))

@@ -19,6 +19,7 @@ from attention_core import compute
 from attention_core.captured import Capture, capture
 from attention_core.distance import js_distance, layer_rows
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
+from attention_core.export import call_of
 from attention_core.formula import Formula
 from attention_core.importance import gradient_times_weight, knocked_out, outcome_of
 from attention_core.inputs import Input
@@ -108,7 +109,7 @@ def changes(model: str, text: str | Input, limit: int, told: Sequence[Told]) -> 
     """
     seen = compute._seen(model, text, limit)
     found: dict[tuple[int, int], Edit] = {}
-    for one in sorted(told, key=lambda one: (one.layer is not None) + (one.head is not None)):
+    for one in sorted(told, key=_particular):
         for layer in range(seen.layers) if one.layer is None else (one.layer,):
             for head in range(seen.heads) if one.head is None else (one.head,):
                 found[layer, head] = _edit(one._replace(layer=layer, head=head), seen, model, limit)
@@ -132,14 +133,10 @@ def _edit(one: Told, seen: Capture, model: str, limit: int) -> Edit:
         if here != there:
             raise LengthsDifferError(here, there)
         return Edit(weights=other.weights(one.layer, one.head))
-    word = seen.group_numbers("word")[1].tolist()
     if one.kind == "key":
-        return Edit(weights=word.index(int(one.to)))
+        return Edit(weights=_first_token(one, seen))
     if one.kind == "cut":
-        query, *keys = one.to.split("-")
-        keys = {int(key) for key in keys}
-        rows = [n for n, of in enumerate(word) if query == "all" or of == int(query)]
-        return Edit(cut=tuple((q, k) for q in rows for k, of in enumerate(word) if of in keys))
+        return Edit(cut=_links(one, seen))
     raise ValueError(f"there is no edit {one.kind!r}; there are {', '.join(KINDS)}")
 
 
@@ -196,10 +193,16 @@ _shelf: dict[str, dict[str, Tensor]] = {}
 def moved(model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int) -> Float[ndarray, " H"]:
     """Return how differently each head of a layer looks after the edits: its rows' mean Jensen–Shannon distance.
 
-    The edited heads' own weights are those that they would have without their edit. In the compute thread.
+    A row in which every link is cut has nothing in common with what it was: 1. In the compute thread.
     """
-    captures = compute._seen(model, text, limit), edited(model, text, limit, told)
-    return js_distance(*(layer_rows(seen, layer) for seen in captures)).mean(axis=-1)
+    seen, after = compute._seen(model, text, limit), edited(model, text, limit, told)
+    before, rows = layer_rows(seen, layer), layer_rows(after, layer)
+    for (at, head), edit in changes(model, text, limit, told).items():
+        if at == layer and not edit.scales_only:
+            rows[head] = _row_and_sink(after, layer, head, edit)
+    distances = js_distance(before, rows)
+    distances[(rows.sum(axis=-1) == 0) & (before.sum(axis=-1) > 0)] = 1.0
+    return distances.mean(axis=-1)
 
 
 def view(model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int, head: int) -> HeadView:
@@ -207,9 +210,94 @@ def view(model: str, text: str | Input, limit: int, told: tuple[Told, ...], laye
     seen = edited(model, text, limit, told)
     shown = view_head(seen, layer, head)
     edit = changes(model, text, limit, told).get((layer, head), Edit())
-    weights = edited_weights(seen, layer, head, edit)
-    open_ = shown.allowed | (weights > 0).cpu().numpy()
-    return replace(shown, weights=weights.cpu().numpy(), allowed=open_, raw=shown.raw[:0], final=shown.final[:0])
+    rows = _row_and_sink(seen, layer, head, edit).astype(np.float32)
+    weights, sink = rows[:, :-1], rows[:, -1]
+    open_ = shown.allowed | (weights > 0)
+    return replace(shown, weights=weights, sink=sink, allowed=open_, raw=shown.raw[:0], final=shown.final[:0])
+
+
+def as_python(
+    model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int, head: int, query: int, key: int
+) -> str:
+    """Return the lines that compute a weight of the edited model again in a notebook. In the compute thread.
+
+    Args:
+        model: Its name for ``load_model``.
+        text: What is read.
+        limit: At how many tokens it is cut.
+        told: The edits.
+        layer: From 0.
+        head: From 0.
+        query: A token, from 0.
+        key: A token, from 0.
+    """
+    asked, seen = compute._kept(model, text, limit), compute._seen(model, text, limit)
+    lines = [_line(one, seen) for one in sorted(told, key=_particular)]
+    formula = "Formula, " if any("Formula(" in line for line in lines) else ""
+    given, edited = ", ".join(call_of(asked)), "\n".join(lines)
+    return f"""\
+from attention_core import {formula}capture, load_model
+from attention_core.edits import Edit, edited_weights, editing
+
+model = load_model({model!r})
+layers, heads = range({seen.layers}), range({seen.heads})
+edits = {{}}
+{edited}
+with editing(model.module, edits):
+    seen = capture(model, {given})
+layer, head = {layer}, {head}  # counted from 0: layer {layer + 1}, head {head + 1} on the page
+query, key = {query}, {key}
+weights = edited_weights(seen, layer, head, edits.get((layer, head), Edit()))
+print(seen.tokens[query].label, "looks at", seen.tokens[key].label)
+print("weight", weights[query, key].item())
+"""
+
+
+def _line(one: Told, seen: Capture) -> str:
+    if one.kind == "instead":
+        edit = f"Edit(weights=capture(model, {one.to!r}).weights(layer, head))"
+    elif one.kind in ("off", "scale"):
+        edit = f"Edit(scale={float(one.to or 0)!r})"
+    elif one.kind == "temperature":
+        edit = f"Edit(Formula(temperature={float(one.to)!r}))"
+    elif one.kind == "unscaled":
+        edit = "Edit(Formula(scaled=False))"
+    elif one.kind in FORMULAS:
+        edit = f"Edit(Formula(without={FORMULAS[one.kind].without!r}))"
+    elif one.kind == "cut":
+        edit = f"Edit(cut={_links(one, seen)!r})"
+    else:
+        edit = f"Edit(weights={'uniform' if one.kind == 'uniform' else _first_token(one, seen)!r})"
+    layers, heads = (
+        "" if n is None else f" if {name} == {n}" for name, n in (("layer", one.layer), ("head", one.head))
+    )
+    if one.layer is not None and one.head is not None and one.kind != "instead":
+        return f"edits[{one.layer}, {one.head}] = {edit}"
+    return f"edits |= {{(layer, head): {edit} for layer in layers{layers} for head in heads{heads}}}"
+
+
+def _particular(one: Told) -> int:
+    return (one.layer is not None) + (one.head is not None)
+
+
+def _first_token(one: Told, seen: Capture) -> int:
+    return seen.group_numbers("word")[1].tolist().index(int(one.to))
+
+
+def _links(one: Told, seen: Capture) -> tuple[tuple[int, int], ...]:
+    word = seen.group_numbers("word")[1].tolist()
+    query, *keys = one.to.split("-")
+    keys = {int(key) for key in keys}
+    rows = [n for n, of in enumerate(word) if query == "all" or of == int(query)]
+    return tuple((q, k) for q in rows for k, of in enumerate(word) if of in keys)
+
+
+def _row_and_sink(seen: Capture, layer: int, head: int, edit: Edit) -> Float[ndarray, "Q L"]:
+    """Return the weights that an edit leaves in a head, and as one more key what is then left to its sink, if any."""
+    weights = edited_weights(seen, layer, head, edit).cpu().numpy().astype(float)
+    has = seen.layer(layer).formula.term("sink") is not None
+    sink = np.clip(1 - weights.sum(axis=-1), 0, 1) if has else np.zeros(len(weights))
+    return np.column_stack([weights, sink])
 
 
 def edited(model: str, text: str | Input, limit: int, told: tuple[Told, ...]) -> Capture:

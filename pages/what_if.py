@@ -7,7 +7,6 @@ from ui.changes import edits as change
 from ui.changes import what_if
 from ui.frame import frame
 from ui.lesson import numbers, question, tries
-from ui.take_away import take_away
 from ui.text import heading, say
 
 frame("pages/what_if.py")
@@ -32,7 +31,7 @@ with left:
     aim = what_if.outcome(model, text, edits)
 with right:
     heading("what_if.head")
-    view = what_if.looked(model, text, layer, head, edits)
+    what_if.looked(model, text, layer, head, edits)
     what_if.later(model, text, edits, layer, head)
 
 st.divider()
@@ -40,6 +39,6 @@ heading("what_if.matter")
 say("what_if.matter_intro")
 found = what_if.importance(model, text, aim, layer, head)
 tries("what_if")
-take_away(model, text, layer, {head: view})
+what_if.files(model, text, layer, head, edits)
 numbers(lambda: what_if.tables(model, text, edits, aim, found), file="gaze-what-if")
 link.publish()

@@ -64,6 +64,12 @@ def numbers(tables: Callable[[], Mapping[str, Table]], *, file: str) -> None:
         st.download_button(t("lesson.download"), _csv(found).encode("utf-8-sig"), f"{file}.csv", "text/csv")
 
 
+def _number(value: float) -> str:
+    """Write a number exactly; a whole one, such as a token's, without decimals."""
+    value = float(value)
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
 def _csv(tables: Mapping[str, Table]) -> str:
     from attention_core.export import literal
 
@@ -72,6 +78,6 @@ def _csv(tables: Mapping[str, Table]) -> str:
     for title, table in tables.items():
         write.writerow([literal(title), *map(literal, table.columns)])
         for name, row in zip(table.rows, table.values, strict=True):
-            write.writerow([literal(name), *(repr(float(value)) for value in row)])
+            write.writerow([literal(name), *map(_number, row)])
         write.writerow([])
     return out.getvalue()

@@ -87,8 +87,17 @@ def take_away(
         st.code(compute.run(compute.lines, *asked, query, key, *changes, unit), language="python")
 
 
-def take_map(view: "HeadView", name: str, file: str, scores: np.ndarray | None = None, *, log: bool = False) -> None:
-    """Offer a map that is no single head's as pictures and as a table; made only when asked.
+def take_map(
+    view: "HeadView",
+    name: str,
+    file: str,
+    scores: np.ndarray | None = None,
+    *,
+    log: bool = False,
+    page_of: str = "",
+    python: Callable[[], str] | None = None,
+) -> None:
+    """Offer a map that is no single head's, or a head that was changed, as files; made only when asked.
 
     Args:
         view: Its labels and weights.
@@ -96,21 +105,39 @@ def take_map(view: "HeadView", name: str, file: str, scores: np.ndarray | None =
         file: The files' name, without ending.
         scores: What to draw where it is no weights but differences, (Q, K), symmetric about 0.
         log: Whether it has logarithmic colours.
+        page_of: The text, where a web page of it is to be had too, and its arrays.
+        python: Makes the lines that compute one of its numbers again.
     """
     title = f"{t('take_away.title')} · {name}"
     place = st.expander(title, icon=":material/download:", key=f"take_{file}", on_change="rerun")
     if not place.open:
         return
     drawn, show = (view.weights, "weights") if scores is None else (scores, "raw")
-    picture = {"title": name, "file": file, "svg": _map(drawn, view, show, name, log=log)}
+    pictures = [{"title": name, "file": file, "svg": _map(drawn, view, show, name, log=log)}]
+    if page_of:
+        pictures.append({"title": t("take_away.lines"), "file": f"{file}-lines", "svg": _lines(view, name)})
     with place:
         left, right = st.columns(2, gap="large")
         with left:
-            picture_files({"pictures": [picture], "words": words("picture_files")}, key=f"pictures-{file}")
+            picture_files({"pictures": pictures, "words": words("picture_files")}, key=f"pictures-{file}")
         with right:
             table, number = replace(view, weights=drawn, raw=view.raw[:0]), "share" if scores is None else "difference"
             table = table if scores is None else replace(table, sink=np.zeros_like(view.sink))
             _button("csv", file, "text/csv", f"{file}.csv", lambda: _csv(table, number), "csv_map_help")
+            if page_of:
+                page = {"title": name, "text": page_of, "lang": language()}
+                page["parts"] = _parts({0: view}, "weights", log, focus(view)[0])
+                _button("npz", file, "application/octet-stream", f"{file}.npz", lambda: _arrays(view), "npz_map_help")
+                _button("html", file, "text/html", f"{file}.html", lambda: standalone(**page).encode())
+        if python:
+            note("take_away.python")
+            st.code(python(), language="python")
+
+
+def _arrays(view: "HeadView") -> bytes:
+    from attention_core.export import map_npz
+
+    return map_npz(view)
 
 
 def _title(model: str, short: str, changes: tuple[tuple[str, ...], float]) -> str:

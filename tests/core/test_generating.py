@@ -179,8 +179,8 @@ def test_tokens_nobody_would_read_in_the_text(models):
 def test_bytes_of_a_character_are_written_as_bytes(models):
     model = models["smollm2"]
     first = read_tokens(model.tokenizer, "티")[0].id
-    assert token_label(model, first) == "ED"
-    assert token_label(model, read_tokens(model.tokenizer, " cake")[0].id) == "·cake"
+    assert token_label(model.tokenizer, first) == "ED"
+    assert token_label(model.tokenizer, read_tokens(model.tokenizer, " cake")[0].id) == "·cake"
 
 
 def test_no_more_than_the_context_and_the_limit(models, monkeypatch):

@@ -141,3 +141,64 @@ def test_looks_are_the_last_rows_weights(models):
     assert looks[23, 4] == pytest.approx(float(seen.weights(23, 4)[-1, 3]), abs=1e-6)
     mean = capture(models["minilm"], TEXT).weights(2, 5)[:, 4].mean()  # [CLS] is the first word
     assert job("looks", "minilm", TEXT, LIMIT, 4)[2, 5] == pytest.approx(float(mean), abs=1e-6)
+
+
+EVERY = (
+    Told(None, None, "scale", "0.9"),
+    Told(3, None, "uniform"),
+    Told(4, None, "instead", "The capital of Japan is"),
+    Told(23, 4, "cut", "4-0-3"),
+    Told(23, 5, "cut", "all-3"),
+    Told(23, 6, "key", "3"),
+    Told(24, 1, "temperature", "4"),
+    Told(24, 2, "unscaled"),
+    Told(24, 3, "unmasked"),
+    Told(24, 4, "instead", "The capital of Spain is"),
+    Told(25, 0, "off"),
+)
+
+
+@pytest.mark.parametrize("at", [(3, 1), (4, 7), (23, 4), (23, 5), (23, 6), (24, 1), (24, 2), (24, 3), (24, 4), (29, 8)])
+def test_lines_of_python_give_the_page_s_number(models, at, capsys):
+    lines = job("as_python", "smollm2", TEXT, LIMIT, EVERY, *at, 4, 3)
+    exec(compile(lines, "lines", "exec"), {})
+    said = capsys.readouterr().out.split()
+    assert float(said[-1]) == pytest.approx(job("view", "smollm2", TEXT, LIMIT, EVERY, *at).weights[4, 3], abs=1e-5)
+
+
+def test_an_edited_head_is_shown_as_it_then_looks():
+    edits = (Told(5, 11, "uniform"), Told(5, 10, "cut", "2-0-1-2-3-4"), Told(5, 9, "off"))
+    moved = job("moved", "minilm", "cake tastes good", LIMIT, edits, 5)
+    assert moved[11] > 0.1  # it looks everywhere equally now
+    assert moved[10] == pytest.approx(1 / 5, abs=1e-3)  # one row of five has nothing left
+    assert moved[9] == pytest.approx(0, abs=1e-3)  # it looks as before, and nobody hears of it
+    shown = job("view", "minilm", "cake tastes good", LIMIT, edits, 5, 11)
+    np.testing.assert_allclose(shown.weights, 1 / 5, atol=1e-6)
+
+
+def test_what_an_edit_leaves_to_a_sink(models, tmp_path, monkeypatch):
+    import transformers
+
+    torch.manual_seed(7)
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "head_dim": 8,
+    }
+    config = transformers.GptOssConfig(
+        vocab_size=len(models["smollm2"].tokenizer),
+        num_key_value_heads=2,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        **sizes,
+    )
+    transformers.GptOssForCausalLM(config).save_pretrained(tmp_path / "sinking")
+    models["smollm2"].tokenizer.save_pretrained(tmp_path / "sinking")
+    monkeypatch.setenv("GAZE_MODELS_DIR", str(tmp_path))
+    edits = (Told(0, 0, "cut", "all-0"), Told(0, 1, "uniform"))
+    cut, uniform = (job("view", "sinking", TEXT, LIMIT, edits, 0, head) for head in (0, 1))
+    np.testing.assert_allclose(cut.weights.sum(axis=1) + cut.sink, 1, atol=1e-6)
+    assert cut.weights[0].tolist() == [0] * 5 and cut.sink[0] == pytest.approx(1)  # all is left to the sink
+    assert uniform.sink.max() == pytest.approx(0, abs=1e-6)

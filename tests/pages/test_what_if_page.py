@@ -1,5 +1,6 @@
 """The page "What if": an edit at once, in the link, with what it lacks; heads knocked out one by one."""
 
+import numpy as np
 import pytest
 
 from attention_core import compute, what_if
@@ -57,7 +58,7 @@ def test_an_edit_is_chosen_scoped_and_taken_back(visit):
 
 
 def test_a_head_its_layer_and_all_heads_are_told_apart(visit):
-    """What is told of one of them takes nothing back that is told of another; the particular goes before the general."""
+    """What is told of one takes nothing back that is told of another; the particular goes before the general."""
     page = visit(edits="24.5.off")
     page.button_group(key="what_scope").set_value("layer").run()
     assert page.session_state["edits"] == "24.5.off"  # to look is not to change
@@ -179,12 +180,26 @@ def test_a_token_that_is_asked_for_stays_in_sight(visit):
     assert page.query_params["aim"] == str(PARIS)
 
 
+def test_what_is_taken_away_is_what_is_drawn(visit, capsys):
+    for when, said in (("after", "editing(model.module, edits)"), ("before", "seen.trace(")):
+        page = visit(edits="24.5.uniform_3.all.off", when=when)
+        page.session_state["take_gaze-what-if-layer-24-head-5" if when == "after" else "take_away"] = True
+        page.run()
+        assert not page.exception
+        assert said in page.code[0].value
+        exec(compile(page.code[0].value, "lines", "exec"), {})
+        shown = compute.run(what_if.view, "smollm2", TEXT, 512, (Told(23, 4, "uniform"), Told(2, None, "off")), 23, 4)
+        own = compute.run(compute.view, "smollm2", TEXT, 512, 23, 4, "token", "shown")
+        expected = {"after": shown, "before": own}[when].weights
+        assert np.isclose(expected, float(capsys.readouterr().out.split()[-1]), atol=1e-6).any()
+
+
 @pytest.mark.parametrize("query", [{"text": "a"}, {"layer": "30", "edits": "30.5.off"}])
 def test_where_nothing_looks_elsewhere_nothing_is_said_to(visit, query):
     page = visit(**query)
     assert not page.exception
-    assert "No head looks elsewhere" in texts(page)
-    assert "The head that changes most" not in texts(page)
+    assert "No other head looks elsewhere" in texts(page)
+    assert "moves most" not in texts(page)
 
 
 def test_a_model_without_words_to_say(open_page):

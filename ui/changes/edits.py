@@ -11,7 +11,7 @@ from attention_core import compute
 from attention_core.inputs import Input
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
-from ui.text import note, t
+from ui.text import note, shortened, t
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
@@ -321,7 +321,8 @@ def _zero_rows(model: str, text: str | Input, told: Edits, layer: int, head: int
         view = edited_view(model, text, told, layer, head)
         empty = [view.queries[n] for n in np.flatnonzero(view.weights.sum(axis=1) == 0)]
         if empty:
-            note("what_if.zero_row", words=", ".join(f"“{name.strip('·')}”" for name in empty))
+            named = ", ".join(f"“{name.strip('·')}”" for name in empty)
+            note("what_if.zero_row", words=shortened(named, 120))
 
 
 def last_word(names: list[str]) -> int:

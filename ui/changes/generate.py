@@ -11,7 +11,8 @@ import streamlit as st
 
 from attention_core import compute
 from attention_core.models.catalogue import offered
-from attention_core.models.writers import writers
+from attention_core.models.sees import sees
+from attention_core.models.writers import rewrites, writers
 from ui import controls, link, models
 from ui.components import head_strip, heatmap
 from ui.components.cache_cells import cache_cells
@@ -20,7 +21,7 @@ from ui.components.shared_heads import shared_heads
 from ui.components.written_text import written_text
 from ui.compute import LIMIT, door, reading
 from ui.lesson import Table, theme
-from ui.show import drawn_heat, heat
+from ui.show import drawn_heat, few, heat
 from ui.take_away import take_away, take_map
 from ui.text import heading, language, note, say, t, words
 
@@ -35,7 +36,7 @@ MOST, USUAL = 200, 30  # new tokens
 MOST_SEED, HOTTEST, WIDEST = 9999, 1e9, 1_000_000
 TICK = 0.3  # seconds
 RACE = 20  # tokens
-PLAYING, REACHED, ASKED = "_writing", "_written", "_asked"
+PLAYING, REACHED, ASKED, SIZED = "_writing", "_written", "_asked", "_sized"
 SIZES = (32, 64, 80, 96, 128, 256)
 LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 NUMBERS = (4, 2, 1)  # bytes
@@ -241,9 +242,15 @@ def choices(text: str) -> Asked:
             rest = _sampling()
     if said in others:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            note("generate.reads_only", model=offered()[said], writer=here[model])
-            st.page_link("pages/sentence.py", label=t("generate.reads_where"), query_params={"model": said})
+            why, page = _why_not(said)
+            note(f"generate.{why}", model=offered()[said], writer=here[model])
+            st.page_link(f"pages/{page}.py", label=t("generate.look_at_it"), query_params={"model": said})
     return Asked(model, text, how, *rest)
+
+
+def _why_not(name: str) -> tuple[str, str]:
+    """Return why a model does not write here, and the page on which it can be looked at."""
+    return ("sees", "picture") if sees(name) else ("two_stacks" if rewrites(name) else "reads_only", "sentence")
 
 
 def _sampling() -> tuple[float, int, float, int]:
@@ -268,6 +275,8 @@ def reach(asked: Asked) -> int:
     state = st.session_state
     if state.get(ASKED, asked)[:2] != asked[:2] and "steps" not in state[link.FRESH]:
         _to(0)  # another prompt
+    if state[link.MOVED]:
+        state[PLAYING] = False  # whoever comes back from another page finds the text as they left it
     state[ASKED] = asked
     reading(asked.model, asked.text)  # gets the model ready, or says what is wrong
     wanted = link.restore("steps", 0, _steps)
@@ -370,6 +379,8 @@ def stage(now: Now) -> None:
     """Show the text so far, what comes next, the watched head, and what is computed; while it plays, each tick adds."""
     playing = st.session_state.get(PLAYING, False)
     st.fragment(_stage, run_every=TICK if playing else None)(now)
+    if playing:
+        note("generate.below_waits", new=now.number)
 
 
 def _stage(now: Now) -> None:
@@ -405,7 +416,8 @@ def _text(now: Now) -> None:
         "prompt": written.before,
         "new": list(written.new),
         "titles": [
-            t("generate.token", number=n + 1, probability=_p(c.probability), rank=c.rank) for n, c in enumerate(before)
+            t("generate.token", number=n + 1, probability=_p(c.probability), rank=f"{c.rank:,}")
+            for n, c in enumerate(before)
         ],
         "over": step.over == "end",
     }
@@ -432,7 +444,7 @@ def _candidates(now: Now) -> None:
         "words": words("next_tokens"),
     }
     next_tokens(meta, key="next")
-    told = {"token": step.chosen.label, "probability": _p(step.chosen.probability), "rank": step.chosen.rank}
+    told = {"token": step.chosen.label, "probability": _p(step.chosen.probability), "rank": f"{step.chosen.rank:,}"}
     if not sampled:
         note("generate.chose_greedy", **told)
     elif asked.temperature == 0:
@@ -454,7 +466,7 @@ def _triangle(now: Now) -> None:
         "generate.row",
         query=_word(view.queries[-1]),
         key=_word(view.keys[most]),
-        weight=f"{row[most]:.2f}",
+        weight=few(row[most]),
         next=_word(now.step.chosen.label),
     )
 
@@ -510,7 +522,8 @@ def mask(now: Now) -> None:
         _chart(_cheat_chart(found.labels, found.masked, found.open, _look()), "cheat-chart")
         means = [float(np.mean(p)) for p in (found.masked, found.open)]
         better = sum(b > a for a, b in zip(found.masked, found.open, strict=True))
-        kind = "better" if means[1] > means[0] else "worse"
+        up, half = means[1] > means[0], len(found.masked) / 2
+        kind = "better" if up and better > half else "worse" if not up and better < half else "mixed"
         told = {"masked": f"{means[0]:.2f}", "open": f"{means[1]:.2f}", "better": better, "places": len(found.masked)}
         say(f"generate.cheat_{kind}", **told)
         if len(found.labels) < len(view.queries):
@@ -597,10 +610,13 @@ def _race(now: Now) -> None:
 def sizes(model: str) -> None:
     """Ask for the shape of a model, this one's or a named one's, and show how large its cache is."""
     named, (own, number) = _named(), _shape(model)
+    if st.session_state.setdefault(SIZED, model) != model and link.said("kv_preset") in (None, "own"):
+        _forget_shape()  # this model's, not those of the one before
+    st.session_state[SIZED] = model
     presets = {"own": t("generate.kv_own")} | {name: found.title for name, found in named.items()}
     preset = link.restore("kv_preset", "own", link.one_of(*presets))
     _segments("kv_preset", list(presets), presets.get, label=t("generate.kv_preset"), on_change=_forget_shape)
-    shape, tokens, bytes_ = (own, 1024, number) if preset == "own" else named[preset][1:]
+    preset_is = shape, tokens, bytes_ = (own, 1024, number) if preset == "own" else named[preset][1:]
     left, middle, right = st.columns(3, gap="large")
     with left:
         layers = _slider("kv_layers", range(1, max(LAYERS, shape.layers) + 1), shape.layers)
@@ -613,6 +629,8 @@ def sizes(model: str) -> None:
         tokens = _slider("kv_tokens", sorted({*LENGTHS, tokens}), tokens)
         bytes_ = _slider("kv_bytes", sorted(NUMBERS), bytes_, lambda n: t(f"generate.kv_bytes_{n}"))
     shape = type(shape)(layers, heads, groups, size)
+    if (shape, tokens, bytes_) != tuple(preset_is):
+        note("generate.kv_changed", model=presets[preset])
     total = _bytes(shape, tokens, bytes_)
     told = {"layers": layers, "groups": groups, "size": size, "tokens": f"{tokens:,}", "number": bytes_}
     say("generate.kv_size_is", bytes=f"{total:,}", short=_short(total), **told)
@@ -690,10 +708,9 @@ def _bytes(shape: "Shape", tokens: int, number: int) -> int:
 
 def _short(number: int) -> str:
     """Write a number of bytes as people read it: 2 GiB."""
-    power = min(3, int(math.log2(number) // 10))
-    return (
-        f"{number / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}" if power < 3 else f"{number / 2**30:,.2f} GiB"
-    )
+    power = min(4, int(math.log2(number) // 10))
+    name, value = ("B", "KiB", "MiB", "GiB", "TiB")[power], number / 1024**power
+    return f"{value:.3g} {name}" if power < 3 else f"{value:,.2f} {name}"
 
 
 def _p(probability: float) -> str:

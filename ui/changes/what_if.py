@@ -16,12 +16,13 @@ from ui.changes.edits import Edits, edited_view, joined, last_word, words_of
 from ui.components.before_after import before_after
 from ui.components.head_grid import head_grid
 from ui.compute import LIMIT, door, head_view, reading, ways
+from ui.inputs import written_out
 from ui.lesson import Table
-from ui.show import heat
+from ui.show import focus, heat
+from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
 
 if TYPE_CHECKING:
-    from attention_core.views import HeadView
     from attention_core.what_if import Meant, Said
 
 EXAMPLE = "The capital of France is"
@@ -70,11 +71,11 @@ def outcome(model: str, text: str | Input, edits: Edits) -> int | str:
         }
         before_after(meta, said.before, said.after, key="said", on_pick=lambda: _pick_aim("said", said.ids))
         return aim
-    if _fills(model):
+    meant, fills = _meant(model, text, edits), _fills(model)
+    if fills:
         note("what_if.mask")
-    meant = _meant(model, text, edits)
     like = link.restore("like", meant.sentences[0], str)
-    say("what_if.meant", cosine=f"{meant.cosine:.3f}")
+    say("what_if.meant_fills" if fills else "what_if.meant", cosine=f"{meant.cosine:.3f}")
     at = meant.sentences.index(like) if like in meant.sentences else None
     meta = {"names": meant.sentences, "chosen": at, "shares": False, "words": words("before_after")}
     before_after(meta, meant.before, meant.after, key="meant", on_pick=lambda: _pick_like(meant.sentences))
@@ -82,7 +83,7 @@ def outcome(model: str, text: str | Input, edits: Edits) -> int | str:
     return like
 
 
-def looked(model: str, text: str | Input, layer: int, head: int, edits: Edits) -> "HeadView":
+def looked(model: str, text: str | Input, layer: int, head: int, edits: Edits) -> None:
     """Draw the chosen head, before or after the edits."""
     when = link.restore("when", "after", link.one_of("before", "after"))
     name = lambda one: t(f"before_after.{one}")  # noqa: E731
@@ -96,22 +97,36 @@ def looked(model: str, text: str | Input, layer: int, head: int, edits: Edits) -
     )
     own = head_view(model, text, layer, head, "token", "shown")
     heat(own if when == "before" else edited_view(model, text, edits, layer, head), "weights", view=f"{model}-what-if")
-    return own
+
+
+def files(model: str, text: str | Input, layer: int, head: int, edits: Edits) -> None:
+    """Offer the head as it is drawn, before or after the edits, as files and as Python."""
+    if not edits or link.said("when") == "before":
+        take_away(model, text, layer, {head: head_view(model, text, layer, head, "token", "shown")})
+        return
+    view = edited_view(model, text, edits, layer, head)
+    name = " · ".join([t("take_away.head", layer=layer + 1, head=head + 1), t("before_after.after")])
+    file = f"gaze-what-if-layer-{layer + 1}-head-{head + 1}"
+    lines = lambda: _lines(model, text, edits, layer, head, *focus(view))  # noqa: E731
+    take_map(view, name, file, page_of=written_out(text), python=lines)
 
 
 def later(model: str, text: str | Input, edits: Edits, layer: int, head: int) -> None:
-    """Show how differently every head looks after the edits."""
+    """Show how differently every head looks after the edits, and say which of the others does most."""
     read = reading(model, text)
     if not edits or len(read.labels) > MOST_TOKENS:
         note("what_if.later_none" if not edits else "what_if.too_long", most=MOST_TOKENS)
         return
     moved = np.stack([_moved(model, text, edits, n) for n in range(read.layers)])
-    if moved.max() < 0.0005:
+    others = moved.copy()
+    for one in edits:
+        others[slice(None) if one.layer is None else one.layer, slice(None) if one.head is None else one.head] = 0
+    far = np.unravel_index(int(others.argmax()), moved.shape)
+    if others.max() < 0.0005:
         note("what_if.later_still")
-        return
-    far = np.unravel_index(int(moved.argmax()), moved.shape)
-    with st.container(border=False):
-        say("what_if.later", layer=far[0] + 1, head=far[1] + 1, distance=f"{moved.max():.3f}")
+    else:
+        say("what_if.later", layer=far[0] + 1, head=far[1] + 1, distance=f"{others.max():.3f}")
+    if moved.max() >= 0.0005:
         _grid("later", t("what_if.later_grid"), moved, (layer, head), signed=False)
 
 
@@ -305,6 +320,13 @@ def _said(model: str, text: str | Input, edits: Edits, aim: int | None = None) -
 @door
 def _token(model: str, aim: int) -> str:
     return compute.run(lambda: compute._model(model).tokenizer.decode([aim]))
+
+
+@door
+def _lines(model: str, text: str | Input, edits: Edits, layer: int, head: int, query: int, key: int) -> str:
+    from attention_core import what_if
+
+    return compute.run(what_if.as_python, model, text, LIMIT, edits, layer, head, query, key)
 
 
 @door

@@ -5,6 +5,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     kept.legend = el("div", "legend"); kept.list = el("div", "list");
     root.append(kept.legend, kept.list);
   }
+  root.classList.toggle("long", !shares);              // whole sentences
   kept.legend.replaceChildren(...["before", "after"].map(side => el("span", "", el("i", side), words[side])));
   const written = value => shares ? `${digits(100 * value, value > 0 && value < 0.0995 ? 1 : 0)}%` : digits(value, 2);
   if (kept.rows?.length !== names.length) {            // rows stay over the runs: their bars then grow and shrink

@@ -4,6 +4,7 @@ export default function ({ data, parentElement }) {
   if (first) { kept.list = el("div", "list"); kept.list.role = "list"; root.replaceChildren(kept.list); }
   root.classList.toggle("sampled", sampled);
   root.dataset.chosen = labels[chosen];
+  root.style.setProperty("--rank", `${0.5 + 0.65 * String(Math.max(...ranks)).length}em`);
   kept.list.ariaLabel = words.alt;
   const most = Math.max(...probabilities, ...(sampled ? chances : [])) || 1, wide = value => `${100 * value / most}%`;
   const bar = (name, value) => { const made = el("span", name); made.style.width = wide(value); return made; };
