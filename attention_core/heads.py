@@ -208,8 +208,8 @@ def find_head(
     """Find the head with the largest mean weight from marked query to marked key, and judge it.
 
     The best of many is good by luck alone, so it is compared with the best of just as many where there is nothing to
-    find: every marked key is drawn anew among the words that its query may look at in some layer, and the best head is
-    searched again, ``shuffles`` times. The rule for "found" – a head does it – is:
+    find: every marked key is drawn anew among the words that its query may look at (in each layer in which it may look
+    at the marked one), and the best head is searched again, ``shuffles`` times. The rule for "found" – a head does it – is:
 
     1. its weight is clearly that of chance: at least ``CLEARLY`` times as much;
     2. at most 1 in 20 of the shuffled searches finds a head that is as good;
@@ -245,7 +245,9 @@ def find_head(
     luck = torch.zeros(shuffles, len(weights))
     draw = torch.Generator().manual_seed(seed)
     for s in sentences:
-        share = s.allowed.any(dim=1).float()
+        near = s.allowed[torch.arange(len(s.keys)), :, s.keys]  # the heads that see the marked word
+        all_of_them = (s.allowed | ~near[..., None]).all(dim=1)
+        share = torch.where(near.any(dim=-1, keepdim=True), all_of_them, s.allowed.any(dim=1)).float()
         for row, odds in zip(s.rows, share, strict=True):
             drawn = odds.multinomial(shuffles, replacement=True, generator=draw)
             luck += row[:, drawn].T / (len(s.keys) * len(sentences))

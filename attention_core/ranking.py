@@ -82,8 +82,7 @@ class Looks:
             other words in the same order and as far apart. Special tokens are no words here.
         counted: In how many sentences there was such a control.
         chance: The weight in a head of its layer that looks at all allowed tokens equally.
-        luck: The weight if the keys are drawn at random among the words that the query may look at in some layer, S
-            times.
+        luck: The weight if the keys are drawn at random among the words of :func:`as_near`, S times.
     """
 
     sentences: int
@@ -196,11 +195,13 @@ def looks(seen: Capture, pairs: Sequence[tuple[int, int]], layers: range, shuffl
         seed: The draw.
     """
     masks = all_even_weights(seen)
-    anywhere = np.logical_or.reduce(list({id(allowed): allowed for _, allowed in masks}.values()))
+    distinct = [allowed.numpy() for allowed in {id(allowed): allowed for _, allowed in masks}.values()]
     draw = np.random.default_rng([seed, zlib.crc32(clean(seen.text).encode())])
     drawn = [
-        draw.choice(np.flatnonzero(anywhere[query]), shuffles) if shuffles else np.zeros(0, dtype=int)
-        for query, _ in pairs
+        draw.choice(np.flatnonzero(as_near([allowed[query] for allowed in distinct], key)), shuffles)
+        if shuffles
+        else np.zeros(0, dtype=int)
+        for query, key in pairs
     ]
     typed = words_of(seen).places
     weights = word_weights(seen, layers).numpy()
@@ -208,6 +209,19 @@ def looks(seen: Capture, pairs: Sequence[tuple[int, int]], layers: range, shuffl
         _looks(of, pairs, drawn, typed, *(side.numpy() for side in masks[layer]))
         for layer, of in zip(layers, np.split(weights, len(layers)), strict=True)
     )
+
+
+def as_near(rows: Sequence[Bool[ndarray, " W"]], key: int) -> Bool[ndarray, " W"]:
+    """Return the words that are seen wherever the key is seen: all that a query may look at, or a window's.
+
+    So keys at random have the same chance as the marked one to be seen by local layers and full ones.
+
+    Args:
+        rows: What the query may look at, in each kind of layer.
+        key: The marked word.
+    """
+    seeing = [row for row in rows if row[key]]
+    return np.logical_and.reduce(seeing) if seeing else np.logical_or.reduce(rows)
 
 
 def _looks(

@@ -267,3 +267,12 @@ def test_what_the_page_says_of_real_heads(findings):
     for found in findings.values():
         assert found.weights.max() == pytest.approx(found.weight)
         assert found.weights.numel() == found.tried
+
+
+def test_luck_is_drawn_where_the_marked_word_is_seen():
+    """Else a local layer, which most random keys are out of the window of, would make luck look small."""
+    seen = made((2 * torch.randn(3, 9, 9)).exp().tril(), (3, None, 3))
+    near, far = (find_head([marked(seen, [pair])], 3, shuffles=99) for pair in ((8, 7), (8, 2)))
+    looked = marked(seen, [(8, 7)]).rows[0]
+    assert near.shuffled in looked[:, 6:].amax(dim=0).tolist()  # the best of all heads on one of the window's three
+    assert far.shuffled in looked.amax(dim=0).tolist()

@@ -103,6 +103,7 @@ def test_a_local_layer_is_compared_with_its_own_window():
     full = looks(made(weights(2, 7)), [(5, 2)], range(1), shuffles=500)
     assert (found.luck[:, 2:4] > 0).all() and (full.luck > 0).all()
     assert 0.4 < (found.luck[:, 0] > 0).mean() < 0.6  # keys are drawn among all six words; the window has three
+    assert (looks(seen, [(5, 4)], range(3), shuffles=500).luck > 0).all()  # drawn in the window, which all layers have
     assert ranking(found).chance[2] == pytest.approx(1 / 6)
     near = looks(seen, [(5, 4)], range(3))
     assert near.chance == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 1 / 3, 1 / 3])
