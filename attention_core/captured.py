@@ -347,6 +347,12 @@ def capture(
         raise TypeError(f"one text at a time, as a string, not {type(text).__name__}")
     if text is None:
         module = model.module if isinstance(model, LoadedModel) else model
+        if not isinstance(module, PreTrainedModel):
+            raise TypeError(f"give a transformers model (a PreTrainedModel), not {type(module).__name__}")
+        for name in ("input_ids", "decoder_input_ids"):
+            ids = inputs.get(name)
+            if isinstance(ids, Tensor) and (ids.ndim != 2 or not ids.numel()):
+                raise ValueError(f"{name} are a batch of one sequence, (1, T) with T > 0, not {tuple(ids.shape)}")
         from attention_core.windows import capture_windows, has_windows
 
         if has_windows(module):

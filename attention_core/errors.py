@@ -70,6 +70,10 @@ class FilesBroken(ModelError):
     """A model's files from the hub are here, but can't be read as a model."""
 
 
+class GgufBroken(ModelError):
+    """A .gguf file that can't be read as a model."""
+
+
 class PathRefused(ModelError):
     """A name that is a path, or that leads out of the folder of models."""
 

@@ -26,7 +26,8 @@ class Formula:
         bias: Added to the scores, such as T5's position bias; first axis 1 or one a head.
         temperature: The last scores are divided by it.
         causal: Position i may look at 0..i only.
-        window: Position i may look no further back than i − window + 1.
+        window: Position i may look no further back than i − window + 1; without a causal mask of the model's own, at
+            positions nearer than ``window`` on both sides.
         allowed: True where a query may look at a key, for every other kind of mask.
         sink: A score a head that takes part in the softmax and has no value, so that rows sum to less than 1 (GPT-OSS).
         without: Names of the terms (of ``TERMS``) that are left out.
@@ -102,7 +103,7 @@ class Formula:
         if self.term("causal"):
             allowed = distance >= 0 if allowed is None else allowed & (distance >= 0)
         if self.term("window"):
-            near = distance < self.window
+            near = (distance if self.causal else distance.abs()) < self.window
             allowed = near if allowed is None else allowed & near
         return replace(
             self,
@@ -117,4 +118,7 @@ class Formula:
         """Return False where causal mask or window rule out a whole block, so that it can be skipped."""
         if self.term("causal") and keys.start > queries[-1]:
             return False
-        return not (self.term("window") and queries.start - keys[-1] >= self.window)
+        if not (window := self.term("window")):
+            return True
+        ahead = keys.start - queries[-1] >= window and not self.causal
+        return not (queries.start - keys[-1] >= window or ahead)

@@ -209,7 +209,8 @@ def find_head(
 
     The best of many is good by luck alone, so it is compared with the best of just as many where there is nothing to
     find: every marked key is drawn anew among the words that its query may look at (in each layer in which it may look
-    at the marked one), and the best head is searched again, ``shuffles`` times. The rule for "found" – a head does it – is:
+    at the marked one), and the best head is searched again, ``shuffles`` times. The rule for "found", that is, a head
+    does it:
 
     1. its weight is clearly that of chance: at least ``CLEARLY`` times as much;
     2. at most 1 in 20 of the shuffled searches finds a head that is as good;

@@ -266,8 +266,8 @@ def _read_mask(mask: Tensor, is_causal: bool, window: int | None) -> Formula:
         allowed = mask > torch.finfo(mask.dtype).min / 2
         bias = mask.masked_fill(~allowed, 0.0)
         mask, bias = allowed, bias if bias.any() else None
-    if is_causal and len(mask) == 1 and mask.shape[-1] == mask.shape[-2]:
-        said = Formula(causal=True, window=window)
+    if (is_causal or window) and len(mask) == 1 and mask.shape[-1] == mask.shape[-2]:
+        said = Formula(causal=is_causal, window=window)
         span = range(mask.shape[-1])
         if torch.equal(mask, said.block(span, span, mask.device).allowed):
             return said.changed(Formula(bias=bias))

@@ -125,7 +125,7 @@ ENCODERS = (
     Family("DistilBERT", "DistilBert", IDS | {"dim": 39, "n_layers": 2, "n_heads": 3, "hidden_dim": 41}),
     Family("ALBERT", "Albert", BERT | {"embedding_size": 17}),
     Family("ELECTRA", "Electra", BERT | {"embedding_size": 17}),
-    Family("ModernBERT", "ModernBert", MODERN, terms={"factor": 14**-0.5, "allowed": ...}),
+    Family("ModernBERT", "ModernBert", MODERN, terms={"factor": 14**-0.5, "window": 3}),
     Family("NomicBERT", "NomicBert", ROTATED),
     Family("EuroBERT", "EuroBert", LLAMA),
     Family("LayoutLM", "LayoutLM", BERT),

@@ -11,7 +11,7 @@ from attention_core.inputs import Input
 from attention_core.models.catalogue import offered
 from attention_core.settings import positive
 from ui import link
-from ui.text import plain, t
+from ui.text import plain, shortened, t
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# What the reader's visit knows: what went wrong, the model to be shown next, and the one before the one just chosen.
+FAILED, NEXT, BEFORE = "_failed", "_next_model", "_model_before"
 LIMIT = max(3, int(positive("GAZE_MAX_TOKENS", 512)))
 
 
@@ -39,16 +41,32 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
             st.info(t("errors.NoTokens"))
             link.stop()
         except ModelError as error:
-            failed(error)
-            link.stop()
+            _give_up(error)
 
     ask.raising = shared  # the same for those who can go on without it
     return ask
 
 
+def _give_up(error: ModelError) -> None:
+    """Say what is wrong; where a model was just chosen and has shown nothing yet, go back to the one before it."""
+    state = st.session_state
+    before = state.pop(BEFORE, None)
+    if before and before != link.said("model"):
+        state[FAILED], state[NEXT] = error, {"model": before}
+        st.rerun()
+    failed(error)
+    link.stop()
+
+
 def failed(error: ModelError) -> None:
     """Say in one sentence what is wrong with a model, why, and what to do."""
-    st.error(t(f"errors.{type(error).__name__}", model=plain(error.model), reason=plain(error.reason)))
+    st.error(
+        t(
+            f"errors.{type(error).__name__}",
+            model=plain(shortened(error.model, 60)),
+            reason=plain(shortened(error.reason, 400)),
+        )
+    )
     if isinstance(error, ModelMissing | ModelDamaged):
         st.code(error.repair, language=None)
 
@@ -64,7 +82,20 @@ def ready(model: str) -> None:
 
 def reading(model: str, text: str | Input) -> "Reading":
     """Read a text with a model: its tokens, the model's shape, the time it took."""
-    return _ready(model, lambda: _reading(model, text))
+    found = _ready(model, lambda: _reading(model, text))
+    if model == link.said("model"):
+        st.session_state.pop(BEFORE, None)
+    return found
+
+
+def trouble(model: str, text: str | Input) -> ModelError | None:
+    """Return what keeps a model from reading a text, if it is the model's fault."""
+    try:
+        _ready(model, lambda: _reading.raising(model, text))
+    except ModelError as error:
+        return error
+    except NoTokens:
+        return None
 
 
 def readable(model: str, text: str | Input) -> bool:

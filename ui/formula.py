@@ -78,7 +78,8 @@ def equation(own: "HeadView", without: tuple[str, ...] = ()) -> str:
     if "causal" in terms:
         which.append(r"j \le i")
     if (window := terms.get("window")) is not None:
-        which.append(rf"j > i - {window:g}")
+        both = "causal" not in dict(own.terms)
+        which.append(rf"|i - j| < {window:g}" if both else rf"j > i - {window:g}")
     elif "allowed" in terms and not which:
         which.append(r"\text{allowed}")
     keys = f"_{{{', '.join(which)}}}" if which else "_{j}"
@@ -93,6 +94,8 @@ def _root(factor: float) -> int | None:
 
 
 def _told(name: str, own: "HeadView") -> str:
+    if name == "window" and "causal" not in dict(own.terms):
+        return "window_both"
     if name != "factor":
         return name
     usual = math.isclose(dict(own.terms)["factor"], 1 / math.sqrt(own.size), rel_tol=1e-6)

@@ -10,14 +10,14 @@ from attention_core.models.catalogue import Listed, is_path, listed, offered, so
 from attention_core.models.optional import OPTIONAL, command, installed
 from attention_core.models.sees import sees, that_read
 from ui import link
-from ui.compute import failed, ready
+from ui.compute import BEFORE, FAILED, NEXT, failed, ready
 from ui.text import note, plain, say, t
 
 USUAL = "minilm"
 FEW = 4  # models that stand side by side; more are a list that can be searched
-# What the reader's visit knows: the model a link asked for, the one that is fetched, the one that is to be shown next,
-# the last that could be shown, what went wrong, who is waiting, and how often the list was closed for them.
-WANTED, GETTING, NEXT, LAST, FAILED = "_wanted", "_getting", "_next_model", "_last_model", "_failed"
+# What the reader's visit knows: the model a link asked for, the one that is fetched, the last that could be shown, who
+# is waiting, and how often the list was closed for them.
+WANTED, GETTING, LAST = "_wanted", "_getting", "_last_model"
 WHO, CLOSED = "_who", "_closed"
 OF_A_MODEL = ("layer", "head", "also", "without", "aim")
 
@@ -52,7 +52,8 @@ def choose(models: dict[str, str] | None = None, usual: str = USUAL) -> str:
             link.stop()
         state[FAILED], state[NEXT] = error, {"model": before}
         st.rerun()
-    state[LAST] = model
+    if model != state.get(LAST):
+        state[BEFORE], state[LAST] = before, model
     return model
 
 
@@ -91,7 +92,7 @@ def weights_note(missing: tuple[str, ...], left_over: tuple[str, ...]) -> None:
     for kind, names in (("missing", missing), ("left_over", left_over)):
         if names:
             more = t("opening.more", count=len(names) - 3) if len(names) > 3 else ""
-            note(f"opening.{kind}", count=len(names), names=", ".join(names[:3]), more=more)
+            note(f"opening.{kind}", count=len(names), names=", ".join(names[:3]) + more)
 
 
 def _asked_by_link() -> None:

@@ -215,8 +215,9 @@ def factor_text(head: "HeadView") -> str:
 
 def _masks(head: "HeadView") -> dict[str, str]:
     """Return what is said of a key that is not allowed: it comes later, is out of the window, or is masked."""
-    far = {"too_far": t("show.too_far")} if head.causal and "window" in dict(head.terms) else {}
-    return {"not_allowed": t(f"show.{'future' if head.causal else 'masked'}")} | far
+    local = "window" in dict(head.terms)
+    far = {"too_far": t("show.too_far")} if head.causal and local else {}
+    return {"not_allowed": t(f"show.{'future' if head.causal else 'too_far' if local else 'masked'}")} | far
 
 
 def _left_out(head: "HeadView") -> int:

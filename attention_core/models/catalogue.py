@@ -74,8 +74,8 @@ def source(name: str) -> str:
     if is_path(name):
         raise PathRefused(name, "a model is opened by its name, never by a path", f"choose one of {_choices()}")
     if root := _root():
-        path = root / name
-        if path.is_symlink() or (path.exists() and _leads_out(path, root)):
+        path = root / name  # os.path answers for names of any length, where Path would raise
+        if os.path.islink(path) or (os.path.exists(path) and _leads_out(path, root)):
             raise PathRefused(name, "it leads out of the folder of models", f"choose one of {_choices()}")
     raise ModelUnknown(name, "it is not among the models here", f"choose one of {_choices()}")
 

@@ -28,6 +28,7 @@ from attention_core import interface
 from attention_core.errors import (
     FilesBroken,
     FolderBroken,
+    GgufBroken,
     ModelDamaged,
     ModelError,
     ModelUnknown,
@@ -154,7 +155,7 @@ def load_model(
     if os.path.isdir(path):
         return load(Path(path).resolve().name, Path(path), FolderBroken)
     if path.endswith(".gguf") and os.path.isfile(path):
-        return _load_gguf(Path(path).stem, Path(path), FolderBroken, load)
+        return _load_gguf(Path(path).stem, Path(path), GgufBroken, load)
     try:
         folder = hub.cached(name) or hub.download(name)
     except ModelUnknown as error:
@@ -170,7 +171,7 @@ def _load_gguf(title: str, path: Path, broken: type[ModelError], load: Callable[
     except MemoryError as error:
         raise OutOfMemory(title, "converting it", "close other programs, or choose a smaller model") from error
     except Exception as error:  # a file that is no GGUF, or of a kind that transformers can't read
-        raise broken(title, _reason(error), "choose another file") from error
+        raise broken(title, _reason(error).replace(str(path), path.name), "choose another file") from error
     if folder:
         return load(title, folder, broken)
     return load(title, path.parent, broken, gguf_file=path.name)
@@ -199,16 +200,18 @@ def _load(
     read = {"local_files_only": True, "trust_remote_code": False}
     if "gguf_file" in options:
         read["gguf_file"] = options["gguf_file"]
-    config = None
+    config, part = None, "config.json"
     try:
         if "gguf_file" not in options:
             check_folder(title, folder)
         config = AutoConfig.from_pretrained(folder, **read)
         # A GGUF file does not say so, but what it holds are models that write.
         auto = AutoModelForCausalLM if "gguf_file" in options else _auto(config)
+        part = "tokenizer"
         tokenizer = AutoTokenizer.from_pretrained(folder, **read)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder that has none
             raise NoTokeniser(title, "there is no tokeniser", "put its files beside the weights")
+        part = ""
         before_weights()
         if device is not None:
             _check_memory(title, weight_bytes(folder), device)
@@ -224,7 +227,8 @@ def _load(
     except ModelError:
         raise
     except Exception as error:  # broken files raise errors of many kinds, down to tokenizers' plain Exception
-        raise _told(title, config, broken, error, folder) from error
+        misfits = _misfits(auto, folder, read | options) if "ignore_mismatched_sizes" in str(error) else ""
+        raise _told(title, config, broken, error, folder, part, misfits) from error
     if name not in EMBEDDED:
         _check_numbers(title, module)
     told = getattr(config, "max_position_embeddings", None)
@@ -259,11 +263,28 @@ def _auto(config: PreTrainedConfig) -> type:
     return AutoModel
 
 
-def _told(title: str, config: object, broken: type[ModelError], error: Exception, folder: Path) -> ModelError:
-    """Turn what the libraries raise into what a reader can use."""
+def _misfits(auto: type, folder: Path, read: dict[str, object]) -> str:
+    """Name a weight that has another shape in the files than in the model; the library only says that there is one."""
+    _, report = auto.from_pretrained(folder, output_loading_info=True, ignore_mismatched_sizes=True, **read)
+    name, there, here = next(iter(report["mismatched_keys"]))
+    shapes = (" × ".join(map(str, shape)) for shape in (there, here))
+    return "{} is {} in the files, and {} by config.json".format(name, *shapes)
+
+
+def _told(
+    title: str,
+    config: object,
+    broken: type[ModelError],
+    error: Exception,
+    folder: Path,
+    part: str = "",
+    misfits: str = "",
+) -> ModelError:
+    """Turn what the libraries raise into what a reader can use: the part of the files, and what is wrong with it."""
     if out_of_memory(error):
         return OutOfMemory(title, "loading it", "close other programs, or choose a smaller model")
-    reason = _reason(error).replace(str(folder), title)
+    reason = misfits or _reason(error).replace(str(folder), title)
+    reason = f"{part}: {reason}" if part else reason
     if getattr(config, "quantization_config", None):
         return PrecisionUnsupported(title, reason, "choose the model in 16 or 32 bits")
     with suppress(OSError, ValueError):

@@ -140,3 +140,12 @@ def test_more_than_the_model_takes(models):
 def test_a_text_needs_a_tokeniser(models):
     with pytest.raises(TypeError, match="load_model"):
         capture(models["minilm"].module, "cake")
+
+
+def test_inputs_that_are_none_are_refused_in_a_sentence(models):
+    module = models["minilm"].module
+    for shape in ((1, 0), (5,), (1, 2, 3)):
+        with pytest.raises(ValueError, match="a batch of one sequence"):
+            capture(module, input_ids=torch.zeros(shape, dtype=torch.long))
+    with pytest.raises(TypeError):
+        capture(torch.nn.Linear(2, 2), input_ids=torch.zeros(1, 2, dtype=torch.long))

@@ -315,5 +315,5 @@ def test_an_edit_that_is_none_is_refused_at_once(models):
         Edit(scale=math.nan)
     with pytest.raises(ValueError, match="counted from 0"):
         Edit(cut=((-1, 0),))
-    with pytest.raises(TypeError, match="such as OFF"), editing(models["smollm2"].module, {(0, 0): "off"}):
+    with pytest.raises(TypeError), editing(models["smollm2"].module, {(0, 0): "off"}):
         pass

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from attention_core import capture, compute, load_model
 from attention_core.aggregate import value_norms
 from attention_core.errors import (
     FolderBroken,
+    GgufBroken,
     HeadsDoNotDivide,
     ModelUnknown,
     NotNumbers,
@@ -217,9 +219,26 @@ def test_quantised_weights_that_can_not_be_run_here(own):
 def test_a_gguf_that_is_none(tmp_path, monkeypatch):
     monkeypatch.setenv("GAZE_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "no.gguf").write_bytes(b"not a model")
-    with pytest.raises(FolderBroken) as caught:
+    with pytest.raises(GgufBroken) as caught:
         load_model(str(tmp_path / "no.gguf"), "cpu")
     assert caught.value.model == "no"
+    assert str(tmp_path) not in caught.value.reason
+
+
+def test_what_is_wrong_with_the_files_is_named(own, tmp_path):
+    """The part of the files that is wrong, and a weight that does not fit; the library says neither."""
+    for name, spoil, says in (
+        ("config", {"config.json": "{"}, "config.json: "),
+        ("tokens", {"tokenizer.json": "{"}, "tokenizer: "),
+        ("shape", {"config.json": '"hidden_size": 36'}, " 24 in the files, and "),
+    ):
+        folder = Path(shutil.copytree(own, tmp_path / name))
+        for file, text in spoil.items():
+            told = (folder / file).read_text()
+            (folder / file).write_text(re.sub(r'"hidden_size": \d+', text, told) if ":" in text else text)
+        with pytest.raises(FolderBroken) as caught:
+            load_model(str(folder), "cpu")
+        assert says in caught.value.reason, name
 
 
 def test_a_model_that_does_not_fit_is_refused_before_it_takes_memory(own, monkeypatch):

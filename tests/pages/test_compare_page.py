@@ -224,7 +224,7 @@ def test_a_word_that_comes_up_twice_is_numbered(open_page):
 
 
 @pytest.mark.parametrize("model", ["tiny-fnet", "no-tokeniser"])
-def test_a_model_that_can_not_be_opened_leaves_all_selectors(open_page, own_models, tmp_path, model):  # noqa: F811
+def test_a_model_that_can_not_be_opened_leaves_the_pane_its_own(open_page, own_models, tmp_path, model):  # noqa: F811
     import shutil
 
     shutil.copytree(tmp_path / "tiny-bert", tmp_path / "no-tokeniser")
@@ -235,7 +235,12 @@ def test_a_model_that_can_not_be_opened_leaves_all_selectors(open_page, own_mode
     assert len(page.error) == 1
     assert {box.key for box in page.text_input} == {"text", "text_b"}
     assert {"model", "model_b"} <= {choice.key for kind in (page.segmented_control, page.selectbox) for choice in kind}
-    page.selectbox(key="model").set_value("minilm").run()  # five models are a list
+    assert link(page)["model"] == "minilm"  # what each pane shows at first
+    assert {"links-a", "links-b"} <= drawn(page)
+    page.selectbox(key="model_b").set_value(model).run()  # five models are a list
+    assert len(page.error) == 1
+    assert link(page)["model_b"] == "minilm"
+    page.run()
     assert not page.error
     assert {"links-a", "links-b"} <= drawn(page)
     assert (queries(page, "b")[1], link(page)["head_b"]) == ("and", "3")  # nothing that was chosen is lost

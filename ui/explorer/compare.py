@@ -16,7 +16,7 @@ from ui import link
 from ui.components import head_strip, heatmap, token_links
 from ui.components.head_map import head_map as map_of_dots
 from ui.components.word_pairs import word_pairs
-from ui.compute import LIMIT, door, head_thumbnails, head_view, readable, reading
+from ui.compute import LIMIT, door, failed, head_thumbnails, head_view, readable, reading, trouble
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
 from ui.inputs import encoder_note
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from attention_core.statistics import Survey
     from attention_core.views import HeadView
 
-PANES = "abcd"
+PANES, LAST = "abcd", "_last_pane_"
 BANK = ("the bank and the money", "the bank of the river")
 # The head that comes second from "it" to "cake" after BEST_HEAD; tests/core/test_distance.py finds it again.
 SECOND_HEAD = {"minilm": (4, 2), "smollm2": (18, 1)}
@@ -298,9 +298,24 @@ def _asked(letter: str, first: Asked | None) -> Asked:
     models = that_read()
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         layer_at = st.container(width=160)
-        model = link.restore(key("model"), first.model if first else "minilm", link.one_of(*models))
+        usual = first.model if first else "minilm"
+        model = _opened(letter, link.restore(key("model"), usual, link.one_of(*models)), text, usual)
         changes = _formula(letter, model, text, models)
     return Asked(letter, text, model, changes, layer_at)
+
+
+def _opened(letter: str, model: str, text: str, usual: str) -> str:
+    """Return a pane's model; where it can't be opened, say why, and go back to what the pane showed before."""
+    if (error := trouble(model, text)) is None:
+        return model
+    failed(error)
+    key, state = _key("model", letter), st.session_state
+    shown = state.get(f"{LAST}{letter}", {key: usual})
+    if (back := shown[key]) != model:
+        link.choose(shown)
+        state[key] = back
+        link.keep(key, back)
+    return back
 
 
 def _pane(asked: Asked, first: Pane | None) -> Pane:
@@ -312,6 +327,7 @@ def _pane(asked: Asked, first: Pane | None) -> Pane:
         if read.layers > 1:
             st.slider(t("controls.layer"), 1, read.layers, key=key("layer"))
     head = link.restore(key("head"), usual_head, link.whole(1, read.heads))
+    st.session_state[f"{LAST}{letter}"] = {key("model"): model, key("layer"): str(layer), key("head"): str(head)}
     groups = head_view(model, text, layer - 1, head - 1, "token", "shown").groups
     names = [str(n) for n in range(1, read.heads + 1)]
     meta = {"chosen": head - 1, "names": names, "groups": groups, "words": words("head_strip")}

@@ -211,7 +211,7 @@ def _one(model: str) -> Shown | None:
         if pairs:
             numbers = {"tried": len(found.order), "reached": reached, "pairs": pairs}
             kind = "one" if reached else "none" if pairs >= FEW else "few"
-            said_luck = t(f"find_head.luck_{kind}", weight=few(found.weight[best]), **numbers)
+            said_luck = t(f"find_head.luck_{kind}", **numbers)
             st.warning(said_luck, icon=":material/casino:")
         shown.draw(head)
 
