@@ -43,13 +43,18 @@ def js_distance(p: Float[ndarray, "*#B K"], q: Float[ndarray, "*#B K"]) -> Float
     return np.sqrt(js_divergence(p, q))
 
 
-def align(first: Sequence[str], second: Sequence[str]) -> list[Slot]:
+def align(first: Sequence[str], second: Sequence[str], *, by_place: bool = True) -> list[Slot]:
     """Give each word its partner in the other text, or None.
 
     Texts of as many words are paired one by one; others by the longest runs of words that both have, and what stands
     between two runs one by one if it is as long in both.
+
+    Args:
+        first: The words of one.
+        second: The words of the other.
+        by_place: False for words that two tokenisers made: as many of them may still be others.
     """
-    if len(first) == len(second):
+    if by_place and len(first) == len(second):
         return [(n, n) for n in range(len(first))]
     slots: list[Slot] = []
     for _, low, high, start, stop in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():

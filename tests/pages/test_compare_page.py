@@ -470,3 +470,14 @@ def test_a_second_run_computes_nothing(open_page, monkeypatch):
     monkeypatch.setattr(compute, "run", lambda *args: pytest.fail("computed again"))
     page.run()
     assert not page.exception
+
+
+def test_as_many_tokens_of_two_tokenisers_are_no_partners(open_page, own_models):  # noqa: F811
+    """The difference of weights that belong to other tokens would be a number without meaning."""
+    text, more = "unhappily eat", {"lang": "en", "model_b": "smollm2"}
+    minilm, smollm2 = (len(compute.run(compute.read, name, text, 512).labels) for name in ("minilm", "smollm2"))
+    text_b = text + " it" * (minilm - smollm2)
+    page = open_page(PAGE, text=text, text_b=text_b, **more)
+    assert not page.exception
+    assert "difference" not in drawn(page)
+    assert "cut the text into other tokens" in page.info[0].value

@@ -191,12 +191,12 @@ def between(
         shown: Units, special tokens and first token, as all panes show them.
     """
     (one, other), (first, second) = ([all_of_them[n] for n in pair] for all_of_them in (panes, views))
-    queries, distances = _apart(first, second)
+    queries, distances = _apart(one, other, first, second)
     pinned = link.pinned(len(first.queries)) if first.weights.shape == views[0].weights.shape else None
     looked = {"view": _shared(first), "param": None, "pinned": pinned}
     left, right = st.columns(2, gap="large")
     with left:
-        if first.weights.shape == second.weights.shape:
+        if _fit(one, other, first, second):
             _difference(one, other, first, second, looked)
         else:
             _no_difference(one, other, first, second, shown, paired=bool((~np.isnan(distances)).any()))
@@ -208,7 +208,7 @@ def between(
 def tables(panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int, int]) -> dict[str, Table]:
     """Return the distance of every row of two panes, and every head's place on the map and distance to pane A's."""
     (one, other), (first, second) = ([all_of_them[n] for n in pair] for all_of_them in (panes, views))
-    queries, distances = _apart(first, second)
+    queries, distances = _apart(one, other, first, second)
     sides = [
         ["–" if n is None else mention(head.queries, n) for n in column]
         for head, column in zip((first, second), zip(*queries, strict=True), strict=True)
@@ -383,12 +383,26 @@ def _usual_head(letter: str, text: str, model: str, heads: int, first: Pane | No
     return first.layer + 1, 1 + (first.head + PANES.index(letter)) % heads
 
 
-def _apart(first: "HeadView", second: "HeadView") -> "tuple[list[Slot], np.ndarray]":
-    """Return which rows belong together and their distances; NaN where there is no partner, or nothing to compare."""
-    from attention_core.distance import align, row_distances
+def _slots(one: Pane, other: Pane, first: "HeadView", second: "HeadView") -> "list[list[Slot]]":
+    """Return which rows belong together, and which columns."""
+    from attention_core.distance import align
 
     bare = [[[word.strip("·") for word in side] for side in (v.queries, v.keys)] for v in (first, second)]
-    queries, keys = (align(a, b) for a, b in zip(*bare, strict=True))
+    return [align(a, b, by_place=one.model == other.model) for a, b in zip(*bare, strict=True)]
+
+
+def _fit(one: Pane, other: Pane, first: "HeadView", second: "HeadView") -> bool:
+    """Return whether every weight has a partner in its place."""
+    return first.weights.shape == second.weights.shape and all(
+        a == b for side in _slots(one, other, first, second) for a, b in side
+    )
+
+
+def _apart(one: Pane, other: Pane, first: "HeadView", second: "HeadView") -> "tuple[list[Slot], np.ndarray]":
+    """Return which rows belong together and their distances; NaN where there is no partner, or nothing to compare."""
+    from attention_core.distance import row_distances
+
+    queries, keys = _slots(one, other, first, second)
     distances = row_distances(first.weights, second.weights, queries, keys)
     for side, head in enumerate((first, second)):  # a row may have lost all that it could look at
         empty = head.weights.sum(axis=1) + head.hidden + head.sink == 0
@@ -433,7 +447,10 @@ def _no_difference(
 ) -> None:
     rows, columns = zip(first.weights.shape, second.weights.shape, strict=True)
     sizes = [f"{r} × {c}" for r, c in zip(rows, columns, strict=True)]
-    reason = t("compare.no_difference", first=one.name, second=other.name, size_first=sizes[0], size_second=sizes[1])
+    letters = {"first": one.name, "second": other.name}
+    reason = t("compare.no_difference", **letters, size_first=sizes[0], size_second=sizes[1])
+    if sizes[0] == sizes[1]:
+        reason = t("compare.other_tokens", **letters)
     if change := _fitting(one, other, shown):
         choices = ", ".join(f"{t(f'controls.{key}')}: {t(f'controls.{key}_{value}')}" for key, value in change.items())
         reason += " " + t("compare.fitting", choices=choices)
@@ -451,8 +468,7 @@ def _fitting(one: Pane, other: Pane, shown: tuple[str, str, str]) -> dict[str, s
     for count in range(1, len(left) + 1):
         for keys in combinations(left, count):
             change = {key: others[key] for key in keys}
-            sizes = {view(pane, **(now | change)).weights.shape for pane in (one, other)}
-            if len(sizes) == 1:
+            if _fit(one, other, *(view(pane, **(now | change)) for pane in (one, other))):
                 return change
     return {}
 
