@@ -10,6 +10,7 @@ import numpy as np
 from attention_core.captured import Capture
 from attention_core.formula import Formula
 from attention_core.inputs import Input, as_input
+from attention_core.models.catalogue import local
 from attention_core.views import HeadView
 from attention_core.weights_only import LayerWeights
 
@@ -105,6 +106,11 @@ def map_npz(view: HeadView) -> bytes:
     return out.getvalue()
 
 
+def comment_on(model: str) -> str:
+    """Return a line on where ``load_model`` finds a model of one's own; nothing for others."""
+    return "# with GAZE_MODELS_DIR set as for the app\n" if model in local() else ""
+
+
 def call_of(asked: Input) -> list[str]:
     """Return what ``capture`` is to be given, after the model, to read the same."""
     how = [repr(asked.text), *([f"second={asked.second!r}"] if asked.second else [])]
@@ -144,7 +150,7 @@ def as_python(
     kind = f"kind={asked.kind!r}" if asked.kind else ""
     given += f", {kind}" if kind else ""
     start = f"""\
-from attention_core import {names}, load_model
+{comment_on(model)}from attention_core import {names}, load_model
 
 seen = capture(load_model({model!r}), {", ".join(how)})
 layer, head = {layer}, {head}  # counted from 0: layer {layer + 1}, head {head + 1} on the page

@@ -99,7 +99,7 @@ def prepare(model: LoadedModel, asked: Input, written: Sequence[int] = ()) -> Pr
         inputs["decoder_input_ids"] = _batch([token.id for token in target], model)
     known = model.embeddings
     if beyond := [token for token in (*tokens, *target) if known is not None and token.id >= known]:
-        reason = f"{beyond[0].piece!r} = {beyond[0].id}; {known}"
+        reason = f"{beyond[0].piece!r} = {beyond[0].id} > {known - 1}"
         raise TokeniserTooLarge(model.title, reason, "leave it out of the text, or choose another model")
     longest = max(len(tokens), len(target))
     if model.limit is not None and longest > model.limit:

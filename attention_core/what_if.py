@@ -19,7 +19,7 @@ from attention_core import compute
 from attention_core.captured import Capture, capture
 from attention_core.distance import js_distance, layer_rows
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
-from attention_core.export import call_of
+from attention_core.export import call_of, comment_on
 from attention_core.formula import Formula
 from attention_core.importance import gradient_times_weight, knocked_out, outcome_of
 from attention_core.inputs import Input
@@ -236,7 +236,7 @@ def as_python(
     formula = "Formula, " if any("Formula(" in line for line in lines) else ""
     given, edited = ", ".join(call_of(asked)), "\n".join(lines)
     return f"""\
-from attention_core import {formula}capture, load_model
+{comment_on(model)}from attention_core import {formula}capture, load_model
 from attention_core.edits import Edit, edited_weights, editing
 
 model = load_model({model!r})

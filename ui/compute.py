@@ -24,6 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # What the reader's visit knows: what went wrong, the model to be shown next, and the one before the one just chosen.
 FAILED, NEXT, BEFORE = "_failed", "_next_model", "_model_before"
+OF_A_MODEL = ("layer", "head", "also", "without", "aim")  # controls whose values are those of one model
 LIMIT = max(3, int(positive("GAZE_MAX_TOKENS", 512)))
 
 
@@ -52,10 +53,16 @@ def _give_up(error: ModelError) -> None:
     state = st.session_state
     before = state.pop(BEFORE, None)
     if before and before != link.said("model"):
-        state[FAILED], state[NEXT] = error, {"model": before}
+        state[FAILED], state[NEXT] = error, as_it_was(before)
         st.rerun()
     failed(error)
     link.stop()
+
+
+def as_it_was(model: str) -> dict[str, str]:
+    """Return what to choose for a model to be shown as it was before another one was tried."""
+    before = link.published("model", *OF_A_MODEL)
+    return before if before.get("model") == model else {"model": model}
 
 
 def failed(error: ModelError) -> None:

@@ -96,6 +96,12 @@ def choose(values: dict[str, str]) -> None:
     st.session_state[CHOSEN].update(values)
 
 
+def published(*keys: str) -> dict[str, str]:
+    """Return what the link of the last whole run said of some controls."""
+    told = st.session_state.get(PUBLISHED, {})
+    return {key: told[key] for key in keys if key in told}
+
+
 def hold(*keys: str) -> None:
     """Name controls that are no part of the link, so that they too keep their values when the language changes."""
     st.session_state.setdefault(HELD, set()).update(keys)

@@ -10,8 +10,8 @@ from attention_core.models.catalogue import Listed, is_path, listed, offered, so
 from attention_core.models.optional import OPTIONAL, command, installed
 from attention_core.models.sees import sees, that_read
 from ui import link
-from ui.compute import BEFORE, FAILED, NEXT, failed, ready
-from ui.text import note, plain, say, t
+from ui.compute import BEFORE, FAILED, NEXT, OF_A_MODEL, as_it_was, failed, ready
+from ui.text import note, plain, say, shortened, t
 
 USUAL = "minilm"
 FEW = 4  # models that stand side by side; more are a list that can be searched
@@ -19,7 +19,6 @@ FEW = 4  # models that stand side by side; more are a list that can be searched
 # is waiting, and how often the list was closed for them.
 WANTED, GETTING, LAST = "_wanted", "_getting", "_last_model"
 WHO, CLOSED = "_who", "_closed"
-OF_A_MODEL = ("layer", "head", "also", "without", "aim")
 
 
 def choose(models: dict[str, str] | None = None, usual: str = USUAL) -> str:
@@ -50,7 +49,7 @@ def choose(models: dict[str, str] | None = None, usual: str = USUAL) -> str:
         if before is None:
             failed(error)
             link.stop()
-        state[FAILED], state[NEXT] = error, {"model": before}
+        state[FAILED], state[NEXT] = error, as_it_was(before)
         st.rerun()
     if model != state.get(LAST):
         state[BEFORE], state[LAST] = before, model
@@ -164,6 +163,9 @@ def _one(name: str, models: dict[str, str]) -> None:
         return
     if is_path(name):
         st.error(t("opening.path", model=plain(name[:40])))
+        return
+    if not hub.plausible(name):
+        st.error(t("opening.no_name", model=plain(shortened(name, 40))))
         return
     if name in listed():
         _about(name, listed()[name])

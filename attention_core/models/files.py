@@ -9,6 +9,8 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from safetensors import safe_open
+
 from attention_core.errors import HeadsDoNotDivide, KindUnknown, ModelError, NoTokeniser, PickleOnly, RemoteCode
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -89,9 +91,32 @@ def check_folder(model: str, folder: Path) -> None:
         ValueError: If its configuration can't be read.
     """
     names = [path.name for path in folder.iterdir()]
-    refuse(model, read_config(folder), names)
+    config = read_config(folder)
+    refuse(model, config, names)
     if not has_tokeniser(names):
         raise NoTokeniser(model, "there is no tokeniser", "put its files beside the weights, or choose another model")
+    layers, weights = config.get("num_hidden_layers"), _count_weights(folder)
+    if isinstance(layers, int) and 0 < weights < layers:  # to build so many takes minutes, for nothing
+        raise ValueError(f"it tells of {layers:,} layers, and the files have {weights:,} weights")
+
+
+def _count_weights(folder: Path) -> int:
+    """Return how many weights the files in a folder name; only their beginnings are read.
+
+    Raises:
+        ValueError: If an index names a file that does not lie in the folder.
+    """
+    if (folder / INDEX).is_file() and not (folder / WEIGHTS).is_file():
+        shards = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
+        for shard in set(shards.values()):
+            if Path(shard).name != shard:
+                raise ValueError(f"{INDEX} names {shard!r}, which does not lie in the folder")
+        return len(shards)
+    count = 0
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "np") as weights:
+            count += len(weights.keys())
+    return count
 
 
 def has_tokeniser(names: Iterable[str]) -> bool:
@@ -107,7 +132,7 @@ def complete(folder: Path) -> bool:
         if (folder / WEIGHTS).is_file():
             return True
         shards = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
-        return bool(shards) and all((folder / shard).is_file() for shard in shards)
+        return bool(shards) and all((folder / Path(shard).name).is_file() for shard in shards)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return False
 

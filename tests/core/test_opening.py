@@ -164,7 +164,22 @@ def test_a_token_beyond_the_embedding_is_named(own):
         capture(model, "the cat sat on a volcano")
     token = model.tokenizer.convert_tokens_to_ids("volcano")
     assert token >= 5000
-    assert caught.value.reason == f"'volcano' = {token}; 5000"
+    assert caught.value.reason == f"'volcano' = {token} > 4999"
+
+
+def test_layers_that_the_files_can_not_have(own):
+    """To build twenty thousand layers would keep everybody waiting for minutes."""
+    edit(own, num_hidden_layers=20_000)
+    with pytest.raises(FolderBroken, match="20,000 layers"):
+        load_model(str(own), "cpu")
+
+
+def test_an_index_that_leads_out_of_the_folder(own, tmp_path):
+    shutil.move(own / "model.safetensors", tmp_path / "elsewhere.safetensors")
+    index = {"weight_map": dict.fromkeys(load_file(tmp_path / "elsewhere.safetensors"), "../elsewhere.safetensors")}
+    (own / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(FolderBroken, match="does not lie in the folder"):
+        load_model(str(own), "cpu")
 
 
 def test_heads_that_do_not_divide(own):

@@ -1,5 +1,7 @@
 """Generate, as a reader uses it: writing, stepping, settings, mask, cache, bad input, links, both languages."""
 
+import json
+
 import pytest
 
 from attention_core import compute, generating
@@ -304,6 +306,53 @@ def test_a_context_that_is_full(write, own_models):
     assert "it takes 7 tokens" in said(page)
     assert "share one key-value head already" in said(page)
     assert "3 of 3" in said(page)  # what reads 7 tokens at most writes after 5, 6 and 7
+
+
+def test_this_one_here_is_the_model_that_writes(write, own_models):
+    page = write()
+    assert link(page)["kv_layers"] == "30"
+    page.segmented_control(key="model").set_value("own-short").run()
+    assert not page.exception
+    told = link(page)
+    assert [told[f"kv_{name}"] for name in ("layers", "heads", "groups", "size")] == ["2", "6", "1", "4"]
+    page.select_slider(key="kv_tokens").set_value(2048).run()
+    assert "Changed here" in said(page)
+
+
+def test_whoever_comes_back_finds_the_writing_paused(write):
+    page = write()
+    page.button(key="write_play").click().run()
+    page.switch_page("pages/what_if.py").run()
+    page.switch_page(PAGE).run()
+    assert not page.exception
+    assert page.button(key="write_play")
+    assert not page.session_state[glue.PLAYING]
+
+
+def test_two_stacks_and_pictures_are_told_apart(write, own_models, tmp_path):
+    for name, config, word in (
+        ("own-t5", {"architectures": ["T5ForConditionalGeneration"], "is_encoder_decoder": True}, "two stacks"),
+        ("own-bert", {"architectures": ["BertModel"], "model_type": "bert"}, "reads and does not write"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+        (tmp_path / name / "model.safetensors").write_bytes(b"")
+        page = write(model=name)
+        assert not page.exception
+        assert word in said(page), name
+        assert link(page)["model"] == "smollm2"
+
+
+def test_a_conclusion_follows_its_numbers(write, monkeypatch):
+    from attention_core.generating import Cheat
+
+    sides = {"better": ((0.1, 0.2, 0.3), (0.4, 0.5, 0.1)), "worse": ((0.4, 0.5, 0.1), (0.1, 0.2, 0.3))}
+    sides["mixed"] = (0.1, 0.2, 0.9), (0.2, 0.3, 0.1)  # higher in most places, lower on average
+    words = {"better": "That is cheating", "worse": "more sight confuses it", "mixed": "helps in some places"}
+    for kind, (masked, unmasked) in sides.items():
+        monkeypatch.setattr(glue, "_cheat", lambda *_, m=masked, u=unmasked: Cheat(("a", "b", "c", "d"), m, u))
+        page = write(cheat="yes")
+        assert [word in said(page) for word in words.values()] == [kind == name for name in words]
 
 
 def test_a_model_that_can_not_be_opened_leaves_the_one_before(write, own_models, tmp_path):

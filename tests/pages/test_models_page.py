@@ -60,11 +60,16 @@ def shelf(tiny, tmp_path, monkeypatch):
             (folder / "tokenizer.json").unlink()
         if kind == "torn":
             (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:1000])
-        if kind in ("numbers", "missing"):
+        if kind in ("numbers", "missing", "small"):
             from safetensors.torch import load_file, save_file
 
             weights = load_file(folder / "model.safetensors")
-            if kind == "numbers":
+            if kind == "small":  # fewer embeddings than the tokeniser has tokens
+                weights["embeddings.word_embeddings.weight"] = weights["embeddings.word_embeddings.weight"][
+                    :200
+                ].clone()
+                (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 200}))
+            elif kind == "numbers":
                 weights["encoder.layer.1.attention.self.key.weight"][3, 5] = float("nan")
             else:
                 weights = {key: value for key, value in weights.items() if "layer.1.attention.self" not in key}
@@ -160,6 +165,27 @@ def test_a_link_to_a_model_that_can_not_be_opened_shows_the_usual_one(open_page,
     assert not page.exception
     assert "is of a kind" in page.error[0].value
     assert (link(page)["model"], link(page)["text"]) == ("minilm", "my own words")
+
+
+def test_a_model_that_opens_but_can_not_read_leaves_the_one_before(open_page, shelf):
+    """Its tokeniser has more tokens than it has embeddings: that shows only with a text."""
+    shelf("small", "small")
+    page = open_page(SENTENCE, lang="en", model="smollm2", text="my own words", layer="7", head="2")
+    assert not page.error
+    page.segmented_control(key="model").set_value("small").run()
+    assert not page.exception
+    assert "has no embedding for a token of this text" in page.error[0].value
+    assert (link(page)["model"], link(page)["text"]) == ("smollm2", "my own words")
+    assert (link(page)["layer"], link(page)["head"]) == ("7", "2")  # as it was
+    page = open_page(SENTENCE, lang="en", model="small", text="my own words")  # by a link there is none before
+    assert (len(page.error), link(page)["model"]) == (1, "minilm")
+
+
+def test_a_name_longer_than_a_file_can_have(open_page, shelf):
+    shelf("good")
+    page = open_page(SENTENCE, lang="en", model="x" * 300)
+    assert not page.exception
+    assert link(page)["model"] == "minilm"
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "~root", "out"])
@@ -298,7 +324,7 @@ def test_the_list_has_size_and_state_of_each(open_page, remote):
     assert link(page)["model"] == "klue/bert-base"
 
 
-@pytest.mark.parametrize(("name", "button_there"), [("/etc/passwd", False), ("../x", False), ("<b>**x**</b>", True)])
+@pytest.mark.parametrize(("name", "button_there"), [("/etc/passwd", False), ("../x", False), ("<b>**x**</b>", False), ("owner/**x**", False), ("owner/x", True)])
 def test_what_is_typed_is_only_ever_a_name(open_page, remote, name, button_there):
     page = open_page(SENTENCE, lang="en")
     page.session_state["models_name"] = name
