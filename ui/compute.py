@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# What the reader's visit knows: what went wrong, the model to be shown next, and the one before the one just chosen.
-FAILED, NEXT, BEFORE = "_failed", "_next_model", "_model_before"
+# What the reader's visit knows: what went wrong, the model to be shown next, the last that could be opened, and the one
+# before it, as long as the last has shown nothing.
+FAILED, NEXT, LAST, BEFORE = "_failed", "_next_model", "_last_model", "_model_before"
 OF_A_MODEL = ("layer", "head", "also", "without", "aim")  # controls whose values are those of one model
 LIMIT = max(3, int(positive("GAZE_MAX_TOKENS", 512)))
 
@@ -53,7 +54,7 @@ def _give_up(error: ModelError) -> None:
     state = st.session_state
     before = state.pop(BEFORE, None)
     if before and before != link.said("model"):
-        state[FAILED], state[NEXT] = error, as_it_was(before)
+        state[FAILED], state[NEXT], state[LAST] = error, as_it_was(before), before
         st.rerun()
     failed(error)
     link.stop()

@@ -10,14 +10,14 @@ from attention_core.models.catalogue import Listed, is_path, listed, offered, so
 from attention_core.models.optional import OPTIONAL, command, installed
 from attention_core.models.sees import sees, that_read
 from ui import link
-from ui.compute import BEFORE, FAILED, NEXT, OF_A_MODEL, as_it_was, failed, ready
+from ui.compute import BEFORE, FAILED, LAST, NEXT, OF_A_MODEL, as_it_was, failed, ready
 from ui.text import note, plain, say, shortened, t
 
 USUAL = "minilm"
 FEW = 4  # models that stand side by side; more are a list that can be searched
-# What the reader's visit knows: the model a link asked for, the one that is fetched, the last that could be shown, who
-# is waiting, and how often the list was closed for them.
-WANTED, GETTING, LAST = "_wanted", "_getting", "_last_model"
+# What the reader's visit knows: the model a link asked for, the one that is fetched, who is waiting, and how often the
+# list was closed for them.
+WANTED, GETTING = "_wanted", "_getting"
 WHO, CLOSED = "_who", "_closed"
 
 

@@ -75,7 +75,7 @@ def test_special_tokens_are_asked_for_only_where_there_are_some(open_page):
     page.toggle(key="special_tokens").set_value(True).run()
     assert view(page, "links")["queries"][-2:] == ["[MASK]", "[SEP]"]
     assert view(page, "links")["muted_queries"][-2:] == [True, True]
-    assert "[MASK]: read as special tokens" in said(page)
+    assert "Read as special, as you asked: [MASK]" in said(page)
     assert link(page)["special_tokens"] == "yes"
 
 

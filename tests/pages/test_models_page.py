@@ -181,6 +181,17 @@ def test_a_model_that_opens_but_can_not_read_leaves_the_one_before(open_page, sh
     assert (len(page.error), link(page)["model"]) == (1, "minilm")
 
 
+def test_two_models_that_can_not_read_do_not_send_the_reader_to_and_fro(open_page, shelf):
+    shelf("small", "small")
+    shelf("tiny", "small")
+    page = open_page(SENTENCE, lang="en", model="small", text="my own words")
+    assert link(page)["model"] == "minilm"
+    page.session_state["_last_model"] = "tiny"  # as after a text that only this one can't read
+    page.segmented_control(key="model").set_value("small").run()
+    assert not page.exception
+    assert len(page.error) == 2 and link(page)["model"] == "tiny"
+
+
 def test_a_name_longer_than_a_file_can_have(open_page, shelf):
     shelf("good")
     page = open_page(SENTENCE, lang="en", model="x" * 300)
@@ -324,7 +335,10 @@ def test_the_list_has_size_and_state_of_each(open_page, remote):
     assert link(page)["model"] == "klue/bert-base"
 
 
-@pytest.mark.parametrize(("name", "button_there"), [("/etc/passwd", False), ("../x", False), ("<b>**x**</b>", False), ("owner/**x**", False), ("owner/x", True)])
+@pytest.mark.parametrize(
+    ("name", "button_there"),
+    [("/etc/passwd", False), ("../x", False), ("<b>**x**</b>", False), ("owner/**x**", False), ("owner/x", True)],
+)
 def test_what_is_typed_is_only_ever_a_name(open_page, remote, name, button_there):
     page = open_page(SENTENCE, lang="en")
     page.session_state["models_name"] = name
