@@ -257,7 +257,7 @@ def _sampling() -> tuple[float, int, float, int]:
     temperature = link.restore("temperature", 1.0, _number(0, HOTTEST))
     help = t("generate.temperature_help")
     st.number_input(
-        t("generate.temperature"), 0.0, HOTTEST, step=0.1, format="%g", key="temperature", width=130, help=help
+        t("generate.temperature"), 0.0, HOTTEST, step=0.1, format="%g", key="temperature", width=190, help=help
     )
     top_k = link.restore("top_k", 0, link.whole(0, WIDEST))
     st.number_input(t("generate.top_k"), 0, WIDEST, step=1, key="top_k", width=120, help=t("generate.top_k_help"))

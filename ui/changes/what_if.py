@@ -119,7 +119,7 @@ def later(model: str, text: str | Input, edits: Edits, layer: int, head: int) ->
         return
     moved = np.stack([_moved(model, text, edits, n) for n in range(read.layers)])
     others = moved.copy()
-    for one in edits:
+    for one in (one for one in edits if one.kind not in ("off", "scale")):  # these two change no weights of the head
         others[slice(None) if one.layer is None else one.layer, slice(None) if one.head is None else one.head] = 0
     far = np.unravel_index(int(others.argmax()), moved.shape)
     if others.max() < 0.0005:

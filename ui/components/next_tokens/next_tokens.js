@@ -8,12 +8,13 @@ export default function ({ data, parentElement }) {
   kept.list.ariaLabel = words.alt;
   const most = Math.max(...probabilities, ...(sampled ? chances : [])) || 1, wide = value => `${100 * value / most}%`;
   const bar = (name, value) => { const made = el("span", name); made.style.width = wide(value); return made; };
+  const short = value => value > 0 && value < 0.0005 ? "< 0.001" : digits(value, 3);
   const rows = labels.map((text, i) => {
     const tracks = el("span", "track", bar("bar", probabilities[i]), ...(sampled && chances[i] > 0 ? [bar("drawn", chances[i])] : []));
     const name = el("span", "name", label(text));
     name.title = text;
     const row = el("div", i === chosen ? "row chosen" : "row", el("span", "rank", `${ranks[i]}.`), name, tracks,
-      el("span", "number", digits(probabilities[i], 3)), ...(sampled ? [el("span", "number", digits(chances[i], 3))] : []));
+      el("span", "number", short(probabilities[i])), ...(sampled ? [el("span", "number", short(chances[i]))] : []));
     row.role = "listitem";
     row.ariaLabel = `${text}: ${words.probability} ${digits(probabilities[i], 3)}${i === chosen ? `, ${words.chosen}` : ""}`;
     return row;
