@@ -1,7 +1,5 @@
 """The controls that pages share. Each gives its value, keeps it in the link, and stays where it is."""
 
-from collections.abc import Callable, Iterable
-
 import streamlit as st
 
 from attention_core.models.catalogue import offered
@@ -9,6 +7,7 @@ from ui import link, models
 from ui.components import head_strip
 from ui.compute import head_thumbnails, head_view, reading
 from ui.layers import layers_note, untrained
+from ui.pick import pick
 from ui.text import note, t, words
 
 EXAMPLE = "I ate the cake and it was delicious"
@@ -78,25 +77,18 @@ def overlay_choice(model: str, text: str) -> list[int]:
 
 def unit_choice() -> tuple[str, str]:
     """Ask for tokens or words, and what to do with special tokens."""
-    unit = link.restore("unit", "token", link.one_of("token", "word"))
-    _choice("unit", ("token", "word"), on_change=link.forget)
-    special = link.restore("special", "shown", link.one_of("shown", "hidden", "renormalised"))
-    _choice("special", ("shown", "hidden", "renormalised"), on_change=link.forget)
-    return unit, special
+    unit = pick("controls.unit", ("token", "word"), "token", on_change=link.forget)
+    return unit, pick("controls.special", ("shown", "hidden", "renormalised"), "shown", on_change=link.forget)
 
 
 def first_choice() -> str:
     """Ask what to do with the first token, on which many heads rest: "shown", "log" colours, or "hidden"."""
-    first = link.restore("first", "shown", link.one_of("shown", "log", "hidden"))
-    _choice("first", ("shown", "log", "hidden"))
-    return first
+    return pick("controls.first", ("shown", "log", "hidden"), "shown")
 
 
 def show_choice() -> str:
     """Ask what a map shows."""
-    show = link.restore("show", "weights", link.one_of("weights", "scaled", "raw"))
-    _choice("show", ("weights", "scaled", "raw"))
-    return show
+    return pick("controls.show", ("weights", "scaled", "raw"), "weights")
 
 
 def token_count(model: str, text: str) -> None:
@@ -114,19 +106,6 @@ def reading_line(model: str, text: str) -> None:
     """Say where and how fast the text was read."""
     read = reading(model, text)
     note("reading.line", model=offered()[model], device=read.device, milliseconds=round(read.seconds * 1000))
-
-
-def _choice(key: str, ids: Iterable[str], name: Callable[[str], str] | None = None, **change: object) -> None:
-    st.segmented_control(
-        t(f"controls.{key}"),
-        list(ids),
-        key=key,
-        format_func=name or (lambda choice: t(f"controls.{key}_{choice}")),
-        required=True,
-        help=t(f"controls.{key}_help"),
-        width="content",
-        **change,
-    )
 
 
 def _pick_head() -> None:

@@ -8,6 +8,7 @@ from attention_core import compute
 from attention_core.inputs import KINDS, MOST_WRITTEN, Input
 from ui import link
 from ui.compute import LIMIT, door, reading, ways
+from ui.pick import pick
 from ui.text import note, t
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def reading_choice(model: str, text: str) -> str | Input:
         return text
     asked = Input(text)
     if can.target:
-        asked = asked._replace(kind=_kind())
+        of_a_kind = {"on_change": link.forget, "args": ("layer", "head", "also", "without")}
+        asked = asked._replace(kind=pick("inputs.kind", KINDS, KINDS[0], **of_a_kind))
     if can.pair or can.target:
         asked = asked._replace(second=link.restore("second", "", _short).strip())
         typed += [name for name in can.special if name in asked.second and name not in typed]
@@ -52,18 +54,7 @@ def segments_choice(text: str | Input) -> str | Input:
     """Ask which part of a pair of sentences is shown; no choice where there is no pair."""
     if not _is_pair(text):
         return text
-    segments = link.restore("segments", "all", link.one_of(*SEGMENTS))
-    st.segmented_control(
-        t("inputs.segments"),
-        list(SEGMENTS),
-        key="segments",
-        format_func=lambda name: t(f"inputs.segments_{name}"),
-        required=True,
-        help=t("inputs.segments_help"),
-        width="content",
-        on_change=link.forget,
-    )
-    return text._replace(between=SEGMENTS[segments])
+    return text._replace(between=SEGMENTS[pick("inputs.segments", SEGMENTS, "all", on_change=link.forget)])
 
 
 def reading_notes(model: str, text: str | Input) -> None:
@@ -131,22 +122,6 @@ def whole(text: str | Input) -> str | Input:
 def suffix(text: str | Input) -> str:
     """Return what tells pictures with other tokens apart: a view's name is followed by it."""
     return "".join(f"-{part}" for part in (text.kind, text.between) if part) if isinstance(text, Input) else ""
-
-
-def _kind() -> str:
-    kind = link.restore("kind", KINDS[0], link.one_of(*KINDS))
-    st.segmented_control(
-        t("inputs.kind"),
-        KINDS,
-        key="kind",
-        format_func=lambda name: t(f"inputs.kind_{name}"),
-        required=True,
-        help=t("inputs.kind_help"),
-        width="content",
-        on_change=link.forget,
-        args=("layer", "head", "also", "without"),
-    )
-    return kind
 
 
 def _switch(key: str) -> bool:

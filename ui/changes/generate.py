@@ -21,6 +21,7 @@ from ui.components.shared_heads import shared_heads
 from ui.components.written_text import written_text
 from ui.compute import LIMIT, door, reading
 from ui.lesson import Table, theme
+from ui.pick import pick
 from ui.show import drawn_heat, few, heat
 from ui.take_away import take_away, take_map
 from ui.text import heading, language, note, say, t, words
@@ -235,8 +236,7 @@ def choices(text: str) -> Asked:
         if said in others:
             link.forget("model", "layer", "head")
         model = models.choose(here, usual)
-        how = link.restore("how", "greedy", link.one_of("greedy", "sample"))
-        _segments("how", ["greedy", "sample"], lambda name: t(f"generate.how_{name}"), help=t("generate.how_help"))
+        how = pick("generate.how", ("greedy", "sample"), "greedy")
         rest: tuple = (1.0, 0, 1.0, 1)
         if how == "sample":
             rest = _sampling()
@@ -614,8 +614,7 @@ def sizes(model: str) -> None:
         _forget_shape()  # this model's, not those of the one before
     st.session_state[SIZED] = model
     presets = {"own": t("generate.kv_own")} | {name: found.title for name, found in named.items()}
-    preset = link.restore("kv_preset", "own", link.one_of(*presets))
-    _segments("kv_preset", list(presets), presets.get, label=t("generate.kv_preset"), on_change=_forget_shape)
+    preset = pick("generate.kv_preset", presets, "own", name=presets.get, on_change=_forget_shape)
     preset_is = shape, tokens, bytes_ = (own, 1024, number) if preset == "own" else named[preset][1:]
     left, middle, right = st.columns(3, gap="large")
     with left:
@@ -652,8 +651,7 @@ def fewer(now: Now) -> None:
         note("generate.pool_one")
         return
     fits = [n for n in range(shape.groups, 0, -1) if shape.groups % n == 0]
-    groups = link.restore("groups", shape.groups, _among(fits))
-    _segments("groups", fits, str, label=t("generate.pool"), help=t("generate.pool_help"))
+    groups = pick("generate.pool", fits, shape.groups, key="groups", name=str)
     if groups == shape.groups:
         return
     (before, tokens), (after, _) = _paragraph(now.asked.model, shape.groups), _paragraph(now.asked.model, groups)
@@ -752,11 +750,6 @@ def _number(low: float, high: float) -> Callable[[str], float]:
         return float(said)
 
     return parse
-
-
-def _segments(key: str, ids: list, name: Callable[[Any], str], *, label: str = "", **more: object) -> None:
-    said = label or t(f"generate.{key}")
-    st.segmented_control(said, ids, key=key, format_func=name, required=True, width="content", **more)
 
 
 def _look() -> tuple[str, str, int]:

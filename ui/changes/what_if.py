@@ -18,6 +18,7 @@ from ui.components.head_grid import head_grid
 from ui.compute import LIMIT, door, head_view, reading, ways
 from ui.inputs import written_out
 from ui.lesson import Table
+from ui.pick import pick
 from ui.show import focus, heat
 from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
@@ -85,16 +86,8 @@ def outcome(model: str, text: str | Input, edits: Edits) -> int | str:
 
 def looked(model: str, text: str | Input, layer: int, head: int, edits: Edits) -> None:
     """Draw the chosen head, before or after the edits."""
-    when = link.restore("when", "after", link.one_of("before", "after"))
     name = lambda one: t(f"before_after.{one}")  # noqa: E731
-    st.segmented_control(
-        t("what_if.when"),
-        ("before", "after"),
-        key="when",
-        format_func=name,
-        required=True,
-        label_visibility="collapsed",
-    )
+    when = pick("what_if.when", ("before", "after"), "after", name=name, label_visibility="collapsed")
     own = head_view(model, text, layer, head, "token", "shown")
     heat(own if when == "before" else edited_view(model, text, edits, layer, head), "weights", view=f"{model}-what-if")
 

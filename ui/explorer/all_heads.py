@@ -16,6 +16,7 @@ from ui.controls import BEST_HEAD, FIRST_HEAD
 from ui.inputs import params, written_out
 from ui.layers import layer_line
 from ui.lesson import Table
+from ui.pick import pick
 from ui.show import apart, few, mention, sink_line
 from ui.text import language, note, plain, say, shortened, t, words
 
@@ -103,14 +104,7 @@ def shown_choice(seen: Seen, order: str) -> Shown:
             format_func=lambda role: f"{t(f'roles.{role}')} · {counts[role]}",
             help=t("all_heads.roles_help"),
         )
-    colour = link.restore("wall_colour", "role", link.one_of("role", "plain"))
-    st.segmented_control(
-        t("all_heads.colour"),
-        ("role", "plain"),
-        key="wall_colour",
-        format_func=lambda choice: t(f"all_heads.colour_{choice}"),
-        required=True,
-    )
+    colour = pick("all_heads.colour", ("role", "plain"), "role", key="wall_colour")
 
     inside = np.zeros((layers, heads), dtype=bool)
     inside[low - 1 : high] = True

@@ -23,6 +23,7 @@ from ui.inputs import encoder_note
 from ui.layers import layer_line, layers_note, untrained
 from ui.lesson import Table
 from ui.models import picker
+from ui.pick import pick
 from ui.show import drawn_heat, drawn_links, few, mention, sink_line
 from ui.take_away import take_away, take_map
 from ui.text import note, plain, say, t, words
@@ -100,9 +101,7 @@ def presets() -> None:
 
 def count_choice() -> int:
     """Ask how many panes there are."""
-    count = link.restore("compare_panes", 2, link.whole(2, len(PANES)))
-    st.segmented_control(t("compare.panes"), range(2, len(PANES) + 1), key="compare_panes", required=True)
-    return count
+    return pick("compare.panes", range(2, len(PANES) + 1), 2, key="compare_panes", name=str)
 
 
 def display() -> tuple[str, str, str, str]:
@@ -168,14 +167,7 @@ def pair_choice(count: int) -> tuple[int, int]:
     pairs = ["".join(pair) for pair in combinations(PANES[:count], 2)]
     pair = pairs[0]
     if count > 2:
-        pair = link.restore("compare_pair", pair, link.one_of(*pairs))
-        st.segmented_control(
-            t("compare.pair"),
-            pairs,
-            key="compare_pair",
-            format_func=lambda ids: " – ".join(ids.upper()),
-            required=True,
-        )
+        pair = pick("compare.pair", pairs, pair, key="compare_pair", name=lambda ids: " – ".join(ids.upper()))
     return PANES.index(pair[0]), PANES.index(pair[1])
 
 
@@ -230,15 +222,7 @@ def tables(panes: Sequence[Pane], views: "Sequence[HeadView]", pair: tuple[int, 
 
 def colour_choice() -> str:
     """Ask what the colours of the map mean."""
-    colour = link.restore("compare_colour", "layer", link.one_of("layer", "role"))
-    st.segmented_control(
-        t("compare.colour"),
-        ("layer", "role"),
-        key="compare_colour",
-        format_func=lambda name: t(f"compare.colour_{name}"),
-        required=True,
-    )
-    return colour
+    return pick("compare.colour", ("layer", "role"), "layer", key="compare_colour")
 
 
 def all_heads(panes: Sequence[Pane], colour: str) -> None:

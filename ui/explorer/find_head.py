@@ -19,6 +19,7 @@ from ui.explorer.upload import uploader
 from ui.layers import untrained
 from ui.lesson import Table
 from ui.lessons import many_heads as many
+from ui.pick import pick
 from ui.show import PRONOUNS, apart, few, links, mention
 from ui.take_away import take_away
 from ui.text import language, note, plain, say, shortened, t, words
@@ -116,9 +117,7 @@ class Run:
 
 def where_choice() -> str:
     """Ask in what to search."""
-    where = link.restore("find_in", WHERE[0], link.one_of(*WHERE))
-    _segments("find_in", WHERE, on_change=_afresh)
-    return where
+    return pick("find_head.find_in", WHERE, WHERE[0], on_change=_afresh)
 
 
 def answer(where: str, model: str) -> Shown | None:
@@ -346,8 +345,7 @@ def _marks_choice() -> "Marks":
     from attention_core.ranking import Marks
 
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        what = link.restore("find_what", WHAT[0], link.one_of(*WHAT))
-        _segments("find_what", WHAT, on_change=_afresh)
+        what = pick("find_head.find_what", WHAT, WHAT[0], on_change=_afresh)
         if what != "words":
             return Marks(what)
         asked = []
@@ -361,8 +359,7 @@ def _marks_choice() -> "Marks":
                 help=t("find_head.word_help"),
                 on_change=_afresh,
             )
-        which = link.restore("find_which", WHICH[0], link.one_of(*WHICH))
-        _segments("find_which", WHICH, on_change=_afresh, help=t("find_head.find_which_help"))
+        which = pick("find_head.find_which", WHICH, WHICH[0], on_change=_afresh)
     return Marks(what, asked[0].strip(), asked[1].strip(), which)
 
 
@@ -591,8 +588,7 @@ def _set_looks(model: str, relation: str) -> "Looks":
 def _pairs(model: str) -> Shown | None:
     from attention_core.minimal_pairs import CHANCE, SHUFFLES, minimal_pairs
 
-    asked = link.restore("find_asked", ASKED[0], link.one_of(*ASKED))
-    _segments("find_asked", ASKED, on_change=_afresh, help=t("find_head.find_asked_help"))
+    asked = pick("find_head.find_asked", ASKED, ASKED[0], on_change=_afresh)
     pairs = minimal_pairs()
     read = reading(model, pairs[0].texts[0])
     untrained(read)
@@ -686,17 +682,8 @@ def _draw_pair(model: str, head: int, heads: int, asked: str, weights: Sequence[
 
     pairs = minimal_pairs()
     marks = {1: "✓", 0: "–", -1: "✗"}
-    which = link.restore("find_pair", 1, link.whole(1, len(pairs)))
-    st.segmented_control(
-        t("find_head.find_pair"),
-        range(1, len(pairs) + 1),
-        key="find_pair",
-        format_func=lambda n: f"{n} {marks[int(found.pairs[n - 1, head])]}",
-        required=True,
-        wrap=True,
-        help=t("find_head.find_pair_help"),
-        on_change=link.forget,
-    )
+    marked = lambda n: f"{n} {marks[int(found.pairs[n - 1, head])]}"  # noqa: E731
+    which = pick("find_head.find_pair", range(1, len(pairs) + 1), 1, name=marked, on_change=link.forget)
     pair = pairs[which - 1]
     word, given = pair.pronoun if asked == "pronoun" else pair.adjective, []
     for n, (place, text) in enumerate(zip(st.columns(2, gap="large"), pair.texts, strict=True)):
@@ -857,19 +844,6 @@ def _patiently(items: Sequence[T]) -> Iterator[tuple[int, T]]:
             place.progress(n / len(items), t("find_head.asking", done=n, lines=len(items)))
         yield n, item
     place.empty()
-
-
-def _segments(key: str, ids: Sequence[str], **more: object) -> None:
-    st.segmented_control(
-        t(f"find_head.{key}"),
-        list(ids),
-        key=key,
-        format_func=lambda choice: t(f"find_head.{key}_{choice}"),
-        required=True,
-        width="content",
-        wrap=True,
-        **more,
-    )
 
 
 def _short(said: str) -> str:

@@ -8,6 +8,7 @@ from attention_core import compute
 from attention_core.inputs import Input
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
+from ui.pick import pick
 from ui.show import heat, sink_line
 from ui.take_away import take_map
 from ui.text import note, say, t
@@ -40,16 +41,7 @@ def one_map(model: str, text: str | Input, layer: int, head: int) -> None:
     if not asked:
         return
     with st.container(horizontal=True, gap="medium"):
-        way = link.restore("way", "mean", link.one_of(*WAYS))
-        st.segmented_control(
-            t("one_map.way"),
-            WAYS,
-            key="way",
-            format_func=lambda way: t(f"one_map.{way}"),
-            required=True,
-            width="content",
-            wrap=True,
-        )
+        way = pick("one_map.way", WAYS, "mean", name=lambda way: t(f"one_map.{way}"))
         first = controls.first_choice()
     if way in ("rollout", "flow") and getattr(text, "kind", "") == "cross":
         say("inputs.no_rollout")

@@ -16,6 +16,7 @@ from ui.components import head_strip
 from ui.components.picture_map import picture_map
 from ui.compute import door
 from ui.lesson import tries
+from ui.pick import pick
 from ui.text import note, plain, say, t, words
 
 if TYPE_CHECKING:
@@ -57,18 +58,9 @@ def _tiles(model: str, picture: str, layer: int, window: int) -> "np.ndarray":
 def model_choice() -> str:
     """Ask for a model that sees; where Gaze's own is the only one, say which others can be had, and how."""
     models = that_see()
-    model = link.restore("vision", TINY, link.one_of(*models))
+    afresh = {"on_change": link.forget, "args": ("picture_layer", "picture_head", "window")}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        st.segmented_control(
-            t("picture.model"),
-            list(models),
-            key="vision",
-            format_func=lambda name: plain(models[name]),
-            required=True,
-            width="content",
-            on_change=link.forget,
-            args=("picture_layer", "picture_head", "window"),
-        )
+        model = pick("picture.model", models, TINY, key="vision", name=lambda one: plain(models[one]), **afresh)
         with st.popover(t("picture.others"), icon=":material/add:"):
             say("picture.others_how")
             st.code("\n".join(KNOWN), language=None)
@@ -125,9 +117,9 @@ def part_choice(model: str, read: "PictureReading") -> tuple[int, int, str]:
             window = link.restore("window", 1 + count // 2, link.whole(1, count))
             st.number_input(t("picture.window", count=count), 1, count, key="window", width=220)
         ways = WAYS[: 1 if read.tokens > MOST_TOKENS and not count > 1 else 2 if read.windows else 3]
-        way = link.restore("picture_way", "head", link.one_of(*ways))
+        way = ways[0]
         if len(ways) > 1:
-            _segments("picture_way", ways)
+            way = pick("picture.way", ways, way, key="picture_way", name=lambda one: t(f"picture.way_{one}_short"))
     return layer, window - 1, way
 
 
@@ -266,12 +258,6 @@ def _pills(key: str, names: Iterable[str]) -> None:
     st.pills(
         t("picture.picture"), list(names), key=key, format_func=lambda name: t(f"picture.name_{name}"), required=True
     )
-
-
-def _segments(key: str, names: Iterable[str]) -> None:
-    label = lambda name: t(f"picture.way_{name}_short")  # noqa: E731
-    about = {"required": True, "width": "content", "help": t("picture.way_help")}
-    st.segmented_control(t("picture.way"), list(names), key=key, format_func=label, **about)
 
 
 def _forget_file() -> None:

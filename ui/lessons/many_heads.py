@@ -14,6 +14,7 @@ from ui.components.relation_table import relation_table
 from ui.compute import LIMIT, door, head_view, reading
 from ui.layers import untrained
 from ui.lesson import Table
+from ui.pick import pick
 from ui.show import PRONOUNS, links
 from ui.text import language, note, plain, say, t, words
 
@@ -70,8 +71,7 @@ def size_controls() -> tuple[int, int]:
 
 def draw_controls() -> tuple[int, bool]:
     """Ask which random numbers the heads have, and whether all have the same."""
-    seed = link.restore("world_seed", SEEDS[0], link.whole(SEEDS[0], SEEDS[-1]))
-    st.segmented_control(t("many_heads.seed"), SEEDS, key="world_seed", required=True)
+    seed = pick("many_heads.seed", SEEDS, SEEDS[0], key="world_seed", name=str)
     alike = link.restore("world_alike", False, link.switch)
     st.toggle(t("many_heads.alike"), key="world_alike", help=t("many_heads.alike_help"))
     return seed, alike
@@ -303,16 +303,8 @@ def verdict(one: Found) -> None:
 def example(model: str, relation: str, one: Found) -> None:
     """Show the head that was found on one of the sentences."""
     found, offered = one.finding, sentences(relation)[:EXAMPLES]
-    which = link.restore("example", 1, link.whole(1, len(offered)))
-    st.segmented_control(
-        t("many_heads.example"),
-        range(1, len(offered) + 1),
-        key="example",
-        format_func=lambda n: f"{n} {'✓' if one.hits[n - 1] else '✗'}",
-        required=True,
-        help=t("many_heads.example_help"),
-        on_change=link.forget,
-    )
+    hit = lambda n: f"{n} {'✓' if one.hits[n - 1] else '✗'}"  # noqa: E731
+    which = pick("many_heads.example", range(1, len(offered) + 1), 1, name=hit, on_change=link.forget)
     sentence = offered[which - 1]
     query, key = _pair(model, sentence.text, relation, sentence.query, sentence.key)
     view = head_view(model, sentence.text, found.layer, found.head, "word", "shown")

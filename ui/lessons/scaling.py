@@ -13,6 +13,7 @@ from ui import controls, link
 from ui.components.loss_race import loss_race
 from ui.compute import LIMIT, door, head_view, reading
 from ui.lesson import Table, theme
+from ui.pick import pick
 from ui.show import focus
 from ui.text import heading, language, note, plain, say, t, words
 
@@ -159,8 +160,7 @@ def world_controls() -> World:
     size = link.restore("dk", 64, _among(SIZES))
     st.select_slider(t("scaling.dk"), SIZES, key="dk")
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        kind = link.restore("dk_world", "random", link.one_of("random", "hand"))
-        _segments("dk_world", ("random", "hand"), on_change=_by_hand)
+        kind = pick("scaling.dk_world", ("random", "hand"), "random", on_change=_by_hand)
         heat = _power("dk_temperature", "temperature", TEMPERATURES, "1", 220)
         if kind == "hand":
             hand = _hand_scores()
@@ -228,8 +228,7 @@ def head_controls() -> Head:
     head = controls.head_choice(model, text, layer)
     labels = reading(model, text).labels
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        kind = link.restore("real_factor", "off", link.one_of("on", "off", "other"))
-        _segments("real_factor", ("on", "off", "other"))
+        kind = pick("scaling.real_factor", ("on", "off", "other"), "off")
         times = _power("real_times", "times", TIMES, "2", 220) if kind == "other" else 1.0
         heat = _power("real_temperature", "real_temperature", TEMPERATURES, "1", 290)
         first = focus(head_view(model, text, layer, head, "token", "shown"))[0] + 1
@@ -277,10 +276,8 @@ def race() -> "Learned":
     state = st.session_state
     say("scaling.learn_what")
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        size = link.restore("train_dk", 512, _among(TRAINING_SIZES))
-        _segments("train_dk", TRAINING_SIZES, name=str, on_change=_reset)
-        rate = link.restore("train_rate", 4, _among(RATES))
-        _segments("train_rate", RATES, name=str, on_change=_reset)
+        size = pick("scaling.train_dk", TRAINING_SIZES, 512, name=str, on_change=_reset)
+        rate = pick("scaling.train_rate", RATES, 4, name=str, on_change=_reset)
         seed = link.restore("train_seed", TRAINING_SEED, link.whole(1, MOST_SEED))
         st.number_input(t("scaling.train_seed"), 1, MOST_SEED, step=1, key="train_seed", width=150, on_change=_reset)
         steps = link.restore("train_steps", 0, link.whole(0, STEPS))
@@ -469,18 +466,6 @@ def _by_hand() -> None:
     """Whoever switches to the example by hand gets it as it stands in the book."""
     if st.session_state["dk_world"] == "hand":
         link.forget("dk", "dk_temperature", "dk_scores")
-
-
-def _segments(key: str, ids: tuple, name: Callable[[object], str] | None = None, **change: object) -> None:
-    st.segmented_control(
-        t(f"scaling.{key}"),
-        ids,
-        key=key,
-        format_func=name or (lambda choice: t(f"scaling.{key}_{choice}")),
-        required=True,
-        width="content",
-        **change,
-    )
 
 
 def _power(key: str, name: str, choices: Iterable[float], default: str, width: int) -> float:

@@ -12,6 +12,7 @@ from ui.components.matrices import matrices
 from ui.compute import door
 from ui.controls import EXAMPLE
 from ui.lesson import Table
+from ui.pick import pick
 from ui.text import note, plain, t, words
 
 if TYPE_CHECKING:
@@ -40,20 +41,8 @@ VIEW = "matrices"
 
 def world_choice() -> str:
     """Ask for a small world; a new one drops the learner's changes."""
-    world = link.restore("world", "cake", link.one_of(*WORLDS))
-    st.segmented_control(
-        t("step_by_step.world"),
-        WORLDS,
-        key="world",
-        format_func=lambda name: t(f"step_by_step.world_{name}"),
-        required=True,
-        help=t("step_by_step.world_help"),
-        width="content",
-        disabled=link.restore("real", False, link.switch),
-        on_change=link.forget,
-        args=tuple(CHANGED.values()),
-    )
-    return world
+    real, afresh = link.restore("real", False, link.switch), tuple(CHANGED.values())
+    return pick("step_by_step.world", WORLDS, "cake", disabled=real, on_change=link.forget, args=afresh)
 
 
 def switches() -> tuple[bool, bool]:

@@ -10,6 +10,7 @@ from ui import controls, link
 from ui.components.film_wall import film_wall
 from ui.compute import door, head_view, reading
 from ui.lesson import Table
+from ui.pick import pick
 from ui.show import factor_text, focus
 from ui.text import language, note, plain, say, t, words
 
@@ -49,16 +50,7 @@ def query_box() -> str:
 
 def search_choice() -> tuple[int, float, bool]:
     """Ask how to search: how many tags make a key, the temperature, and whether there is one winner."""
-    hard = link.restore("search", "soft", link.one_of("soft", "hard")) == "hard"
-    st.segmented_control(
-        t("video_search.search"),
-        ["soft", "hard"],
-        key="search",
-        format_func=lambda choice: t(f"video_search.search_{choice}"),
-        required=True,
-        help=t("video_search.search_help"),
-        width="content",
-    )
+    hard = pick("video_search.search", ("soft", "hard"), "soft") == "hard"
     temperature = link.restore("search_temperature", USUAL, _temperature)
     st.slider(
         t("video_search.search_temperature"),
