@@ -26,7 +26,7 @@ writing.saved(now)
 
 st.subheader(t("generate.size_title"), anchor=False)
 say("generate.size_intro")
-writing.sizes(asked.model)
+writing.sizes(asked)
 
 st.subheader(t("generate.pool_title"), anchor=False)
 say("generate.pool_intro")

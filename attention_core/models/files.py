@@ -78,7 +78,7 @@ def read_config(folder: Path) -> dict:
     """
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if not isinstance(config, dict):
-        raise ValueError("config.json holds no settings")
+        raise ValueError("it holds no settings")
     return config
 
 
@@ -91,13 +91,21 @@ def check_folder(model: str, folder: Path) -> None:
         ValueError: If its configuration can't be read.
     """
     names = [path.name for path in folder.iterdir()]
-    config = read_config(folder)
-    refuse(model, config, names)
+    refuse(model, read_config(folder), names)
     if not has_tokeniser(names):
         raise NoTokeniser(model, "there is no tokeniser", "put its files beside the weights, or choose another model")
-    layers, weights = config.get("num_hidden_layers"), _count_weights(folder)
+
+
+def check_weights(folder: Path) -> None:
+    """Refuse weights that can't be read, or that are fewer than the layers that config.json tells of.
+
+    Raises:
+        ValueError: If an index leads out of the folder, or there are fewer weights than layers.
+        Exception: What safetensors raises for a file that is none.
+    """
+    layers, weights = read_config(folder).get("num_hidden_layers"), _count_weights(folder)
     if isinstance(layers, int) and 0 < weights < layers:  # to build so many takes minutes, for nothing
-        raise ValueError(f"it tells of {layers:,} layers, and the files have {weights:,} weights")
+        raise ValueError(f"there are {weights:,} weights, and config.json tells of {layers:,} layers")
 
 
 def _count_weights(folder: Path) -> int:
@@ -155,6 +163,6 @@ def undivided(model: str, config: object, told: dict) -> ModelError | None:
         told.get(name) if config is None else getattr(config, name, None)
         for name in ("num_attention_heads", "hidden_size")
     )
-    if isinstance(heads, int) and isinstance(width, int) and heads > 0 and width % heads:
+    if isinstance(heads, int) and isinstance(width, int) and (heads < 1 or width % heads):
         return HeadsDoNotDivide(model, f"{width} / {heads}", "choose another model")
     return None

@@ -41,7 +41,7 @@ from attention_core.errors import (
 from attention_core.models import hub
 from attention_core.models.catalogue import local
 from attention_core.models.embedded import EMBEDDED, cache_folder, converted_folder, published_file
-from attention_core.models.files import check_folder, read_config, undivided, weight_bytes
+from attention_core.models.files import check_folder, check_weights, read_config, undivided, weight_bytes
 from attention_core.models.optional import OPTIONAL, optional_folder
 
 transformers_logging.disable_progress_bar()
@@ -211,6 +211,9 @@ def _load(
         tokenizer = AutoTokenizer.from_pretrained(folder, **read)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder that has none
             raise NoTokeniser(title, "there is no tokeniser", "put its files beside the weights")
+        part = "weights"
+        if "gguf_file" not in options:
+            check_weights(folder)
         part = ""
         before_weights()
         if device is not None:
@@ -266,7 +269,7 @@ def _auto(config: PreTrainedConfig) -> type:
 def _misfits(auto: type, folder: Path, read: dict[str, object]) -> str:
     """Name a weight that has another shape in the files than in the model; the library only says that there is one."""
     _, report = auto.from_pretrained(folder, output_loading_info=True, ignore_mismatched_sizes=True, **read)
-    name, there, here = next(iter(report["mismatched_keys"]))
+    name, there, here = min(report["mismatched_keys"])
     shapes = (" × ".join(map(str, shape)) for shape in (there, here))
     return "{} is {} in the files, and {} by config.json".format(name, *shapes)
 

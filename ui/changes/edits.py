@@ -252,15 +252,17 @@ def _canonical(said: str, layers: int, heads: int) -> str:
         ValueError: If there are some, and none of them can be.
     """
     kept: dict[Place, Entry] = {}
-    for entry in (entries := _entries(said)):
+    unknown = []
+    for entry in _entries(said):
         try:
             one = _sound(entry, layers, heads)
+            kept[one.place] = one
         except ValueError:
-            link.tell("what_if.no_edit", edit=".".join(entry)[:40])
-            continue
-        kept[one.place] = one
-    if entries and not kept:
+            unknown.append(joined([entry])[:40])
+    if unknown and not kept:
         raise ValueError(said)
+    for one in unknown:
+        link.tell("what_if.no_edit", edit=one)
     return joined(list(kept.values()))
 
 

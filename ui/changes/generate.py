@@ -523,7 +523,9 @@ def mask(now: Now) -> None:
         means = [float(np.mean(p)) for p in (found.masked, found.open)]
         better = sum(b > a for a, b in zip(found.masked, found.open, strict=True))
         up, half = means[1] > means[0], len(found.masked) / 2
+        alike = f"{means[0]:.2f}" == f"{means[1]:.2f}"
         kind = "better" if up and better > half else "worse" if not up and better < half else "mixed"
+        kind = "mixed" if alike else kind
         told = {"masked": f"{means[0]:.2f}", "open": f"{means[1]:.2f}", "better": better, "places": len(found.masked)}
         say(f"generate.cheat_{kind}", **told)
         if len(found.labels) < len(view.queries):
@@ -607,8 +609,9 @@ def _race(now: Now) -> None:
     )
 
 
-def sizes(model: str) -> None:
+def sizes(asked: Asked) -> None:
     """Ask for the shape of a model, this one's or a named one's, and show how large its cache is."""
+    model, here = asked.model, reading(asked.model, asked.text)
     named, (own, number) = _named(), _shape(model)
     if st.session_state.setdefault(SIZED, model) != model and link.said("kv_preset") in (None, "own"):
         _forget_shape()  # this model's, not those of the one before
@@ -628,6 +631,8 @@ def sizes(model: str) -> None:
         tokens = _slider("kv_tokens", sorted({*LENGTHS, tokens}), tokens)
         bytes_ = _slider("kv_bytes", sorted(NUMBERS), bytes_, lambda n: t(f"generate.kv_bytes_{n}"))
     shape = type(shape)(layers, heads, groups, size)
+    if preset == "own" and here.which.local:
+        note("generate.kv_local", local=len(here.which.local), layers=own.layers)
     if (shape, tokens, bytes_) != tuple(preset_is):
         note("generate.kv_changed", model=presets[preset])
     total = _bytes(shape, tokens, bytes_)

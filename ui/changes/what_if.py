@@ -111,12 +111,13 @@ def later(model: str, text: str | Input, edits: Edits, layer: int, head: int) ->
         note("what_if.later_none" if not edits else "what_if.too_long", most=MOST_TOKENS)
         return
     moved = np.stack([_moved(model, text, edits, n) for n in range(read.layers)])
-    others = moved.copy()
+    free = np.ones(moved.shape, dtype=bool)
     for one in (one for one in edits if one.kind not in ("off", "scale")):  # these two change no weights of the head
-        others[slice(None) if one.layer is None else one.layer, slice(None) if one.head is None else one.head] = 0
+        free[slice(None) if one.layer is None else one.layer, slice(None) if one.head is None else one.head] = False
+    others = np.where(free, moved, 0)
     far = np.unravel_index(int(others.argmax()), moved.shape)
     if others.max() < 0.0005:
-        note("what_if.later_still")
+        note("what_if.later_still" if free.any() else "what_if.later_all")
     else:
         say("what_if.later", layer=far[0] + 1, head=far[1] + 1, distance=f"{others.max():.3f}")
     if moved.max() >= 0.0005:

@@ -372,7 +372,10 @@ def _slots(one: Pane, other: Pane, first: "HeadView", second: "HeadView") -> "li
     from attention_core.distance import align
 
     bare = [[[word.strip("·") for word in side] for side in (v.queries, v.keys)] for v in (first, second)]
-    return [align(a, b, by_place=one.model == other.model) for a, b in zip(*bare, strict=True)]
+    alike = one.model == other.model or all(
+        reading(one.model, text).labels == reading(other.model, text).labels for text in (one.text, other.text)
+    )
+    return [align(a, b, by_place=alike) for a, b in zip(*bare, strict=True)]
 
 
 def _fit(one: Pane, other: Pane, first: "HeadView", second: "HeadView") -> bool:
