@@ -35,7 +35,7 @@ def layers_note(model: str, text: str) -> None:
 def layer_line(model: str, text: str, layer: int) -> None:
     """Say of a layer (from 0) whether it is local or full, in a model that has both, and its number in the model."""
     which = reading(model, text).which
-    left_out = "window" in (link.said("without") or "")  # then it sees more than its window
+    left_out = {"window", "causal"} & {*(link.said("without") or "").split("-")}  # then it sees more than its window
     if len(which.local) not in (0, len(which.windows)) and not left_out:
         note("layers.layer", layer=layer + 1, kind=_kind(which, layer))
     if which.places[layer] != layer:
