@@ -15,9 +15,9 @@ from ui.text import note, plain, say, shortened, t
 
 USUAL = "minilm"
 FEW = 4  # models that stand side by side; more are a list that can be searched
-# What the reader's visit knows: the model a link asked for, the one that is fetched, who is waiting, and how often the
-# list was closed for them.
-WANTED, GETTING = "_wanted", "_getting"
+# What the reader's visit knows: the model a link asked for, the one that is fetched, what each showed when it was left,
+# who is waiting, and how often the list was closed for them.
+WANTED, GETTING, KEPT = "_wanted", "_getting", "_kept_of_models"
 WHO, CLOSED = "_who", "_closed"
 
 
@@ -65,12 +65,22 @@ def picker(key: str, models: dict[str, str], *forgotten: str) -> None:
     """Draw the control for a model; another model forgets the values of the controls named."""
     labels = {name: title if [*models.values()].count(title) == 1 else name for name, title in models.items()}
     about = {"key": key, "help": t("controls.model_help")}
-    change = {"on_change": link.forget, "args": forgotten}
+    change = {"on_change": _another, "args": (key, *forgotten)}
     if len(models) <= FEW:
         name = lambda model: plain(labels[model])  # noqa: E731
         st.segmented_control(t("controls.model"), list(models), format_func=name, required=True, **about, **change)
     else:
         st.selectbox(t("controls.model"), list(models), format_func=labels.get, width=260, **about, **change)
+
+
+def _another(key: str, *forgotten: str) -> None:
+    """Let another model begin with its own values: those it had when it was left, or the usual ones."""
+    state = st.session_state
+    kept, shown = state.setdefault(KEPT, {}), link.published(key, *forgotten)
+    if before := shown.pop(key, ""):
+        kept[key, before] = shown
+    link.forget(*forgotten)
+    link.choose(kept.get((key, state[key]), {}))
 
 
 def panel() -> None:

@@ -199,11 +199,12 @@ def few(value: float, places: int = 2) -> str:
 
 
 def apart(one: float, two: float, places: int = 2) -> tuple[str, str]:
-    """Write two numbers with so many decimals, or as many more as tell them apart."""
+    """Write two numbers with so many decimals, or as many more as tell them apart; tiny ones as 2.8e-14."""
     one, two = float(one), float(two)
     while one != two and f"{one:.{places}f}" == f"{two:.{places}f}" and places < 12:
         places += 1
-    return f"{one:.{places}f}", f"{two:.{places}f}"
+    tiny = places == 12 and max(abs(one), abs(two)) < 1e-6
+    return tuple(f"{number:.1e}" if tiny and number else f"{number:.{2 if tiny else places}f}" for number in (one, two))
 
 
 def factor_text(head: "HeadView") -> str:

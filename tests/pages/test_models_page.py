@@ -181,6 +181,14 @@ def test_a_model_that_opens_but_can_not_read_leaves_the_one_before(open_page, sh
     assert (len(page.error), link(page)["model"]) == (1, "minilm")
 
 
+def test_each_model_is_found_as_it_was_left(open_page):
+    page = open_page(SENTENCE, lang="en", model="smollm2", layer="7", head="2")
+    page.segmented_control(key="model").set_value("minilm").run()
+    assert (link(page)["layer"], link(page)["head"]) == ("6", "12")
+    page.segmented_control(key="model").set_value("smollm2").run()
+    assert (link(page)["layer"], link(page)["head"]) == ("7", "2")
+
+
 def test_two_models_that_can_not_read_do_not_send_the_reader_to_and_fro(open_page, shelf):
     shelf("small", "small")
     shelf("tiny", "small")

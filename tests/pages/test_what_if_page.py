@@ -43,11 +43,11 @@ def test_what_the_model_says(visit):
 
 def test_an_edit_is_chosen_scoped_and_taken_back(visit):
     page = visit()
-    page.selectbox(key="what").set_value("uniform").run()
+    page.selectbox(key="what@24.5").set_value("uniform").run()
     assert page.session_state["edits"] == "24.5.uniform"
     page.slider(key="layer").set_value(3).run()
-    assert page.selectbox(key="what").value == "as_is"
-    page.selectbox(key="what").set_value("off").run()
+    assert page.selectbox(key="what@3.5").value == "as_is"
+    page.selectbox(key="what@3.5").set_value("off").run()
     assert page.session_state["edits"] == "24.5.uniform_3.5.off"
     page.button(key="undo_0").click().run()
     assert page.session_state["edits"] == "3.5.off"
@@ -60,38 +60,38 @@ def test_an_edit_is_chosen_scoped_and_taken_back(visit):
 def test_a_head_its_layer_and_all_heads_are_told_apart(visit):
     """What is told of one takes nothing back that is told of another; the particular goes before the general."""
     page = visit(edits="24.5.off")
-    page.button_group(key="what_scope").set_value("layer").run()
+    page.button_group(key="what_scope@24.5").set_value("layer").run()
     assert page.session_state["edits"] == "24.5.off"  # to look is not to change
-    assert page.selectbox(key="what").value == "as_is"
+    assert page.selectbox(key="what@24.all").value == "as_is"
     assert "What holds for layer 24, head 5 now is: layer 24, head 5: switch off" in texts(page)
-    page.selectbox(key="what").set_value("uniform").run()
-    page.button_group(key="what_scope").set_value("model").run()
-    page.selectbox(key="what").set_value("scale").run()
-    assert page.slider(key="what_scale").value == 0.5
-    page.slider(key="what_scale").set_value(0.9).run()
+    page.selectbox(key="what@24.all").set_value("uniform").run()
+    page.button_group(key="what_scope@24.5").set_value("model").run()
+    page.selectbox(key="what@all.all").set_value("scale").run()
+    assert page.slider(key="what_scale@all.all").value == 0.5
+    page.slider(key="what_scale@all.all").set_value(0.9).run()
     assert page.session_state["edits"] == "24.5.off_24.all.uniform_all.all.scale.0.9"
-    page.button_group(key="what_scope").set_value("head").run()
-    assert page.selectbox(key="what").value == "off"
+    page.button_group(key="what_scope@24.5").set_value("head").run()
+    assert page.selectbox(key="what@24.5").value == "off"
     assert "What holds" not in texts(page)
-    page.selectbox(key="what").set_value("as_is").run()
+    page.selectbox(key="what@24.5").set_value("as_is").run()
     assert page.session_state["edits"] == "24.all.uniform_all.all.scale.0.9"
     assert "What holds for layer 24, head 5 now is: layer 24, all heads: look everywhere equally" in texts(page)
     page = visit(head="6", edits="24.all.uniform_all.all.scale.0.9")
-    assert page.button_group(key="what_scope").value == "layer"  # the controls say what holds for it
-    assert page.selectbox(key="what").value == "uniform"
+    assert page.button_group(key="what_scope@24.6").value == "layer"  # the controls say what holds for it
+    assert page.selectbox(key="what@24.all").value == "uniform"
     assert not page.exception
 
 
 def test_links_that_are_cut_one_by_one(visit):
     page = visit(edits="24.6.scale.2")
-    page.selectbox(key="what").set_value("cut").run()
+    page.selectbox(key="what@24.5").set_value("cut").run()
     assert page.session_state["edits"] == "24.6.scale.2_24.5.cut.4-3"  # from the last word to the one before
-    page.multiselect(key="what_keys").set_value([]).run()
+    page.multiselect(key="what_keys@24.5").set_value([]).run()
     assert page.session_state["edits"] == "24.6.scale.2"
-    assert page.selectbox(key="what").value == "cut"  # the controls wait for another word
-    page.multiselect(key="what_keys").set_value([1, 0]).run()
+    assert page.selectbox(key="what@24.5").value == "cut"  # the controls wait for another word
+    page.multiselect(key="what_keys@24.5").set_value([1, 0]).run()
     assert page.session_state["edits"] == "24.6.scale.2_24.5.cut.4-0-1"
-    page.selectbox(key="what_query").set_value("all").run()
+    page.selectbox(key="what_query@24.5").set_value("all").run()
     assert page.session_state["edits"] == "24.6.scale.2_24.5.cut.all-0-1"
     assert not page.exception
 
@@ -103,7 +103,7 @@ def test_edits_outlive_another_page_and_another_model(visit):
     page.switch_page("pages/what_if.py").run()
     assert not page.exception
     assert page.query_params["edits"] == "24.5.cut.4-3_24.6.off"
-    assert page.multiselect(key="what_keys").value == [3]
+    assert page.multiselect(key="what_keys@24.5").value == [3]
     page.button_group(key="model").set_value("minilm").run()
     assert page.query_params["edits"] == "6.12.off"
     page.button_group(key="model").set_value("smollm2").run()
@@ -126,7 +126,7 @@ def test_cutting_every_link_of_a_row_is_said(visit):
 
 def test_a_temperature_of_zero_is_explained(visit):
     page = visit(edits="24.5.temperature.4")
-    page.number_input(key="what_temperature").set_value(0.0).run()
+    page.number_input(key="what_temperature@24.5").set_value(0.0).run()
     assert "The smallest temperature here is 1e-06" in texts(page)
     assert page.session_state["edits"] == "24.5.temperature.1e-06"
     assert not page.exception

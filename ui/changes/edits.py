@@ -25,7 +25,7 @@ NUMBER = re.compile("[0-9]{1,6}")
 Edits = tuple["Told", ...]
 Place = tuple[str, str]  # layer and head as the link has them: from 1, or "all"
 OF_MODELS, OF, AT, FOR = "_edits_of", "_edits_model", "_what_at", "_what_for"  # what the reader's visit knows
-CONTROLS = ("what", "what_scope", "what_scale", "what_temperature", "what_key", "what_query", "what_keys")
+CONTROLS = ("what", "what_scale", "what_temperature", "what_key", "what_query", "what_keys")
 
 
 class Entry(NamedTuple):
@@ -62,33 +62,37 @@ def edit_choice(model: str, text: str | Input, layer: int, head: int, other: str
     written = link.restore("edits", joined([first]), lambda said: _canonical(said, read.layers, read.heads))
     state[OF_MODELS][model] = written
     entries = _entries(written)
-    link.hold(*CONTROLS)
-    if state.get(AT) != (model, layer, head) or "what_scope" not in state:
+    scoped = control("what_scope", _place("head", layer, head))
+    if state.get(AT) != (model, layer, head) or scoped not in state:
         state[AT] = (model, layer, head)
-        state["what_scope"] = next(
-            (scope for scope in SCOPES if _entry(entries, _place(scope, layer, head))), SCOPES[0]
-        )
-    place = _place(state["what_scope"], layer, head)
-    entry = _entry(entries, place) or Entry(*place, AS_IS)
-    if state.get(FOR) != (model, text, place, written) or "what" not in state:  # the controls say what the edit says
+        state[scoped] = next((scope for scope in SCOPES if _entry(entries, _place(scope, layer, head))), SCOPES[0])
+    place = _place(state[scoped], layer, head)
+    entry, what = _entry(entries, place) or Entry(*place, AS_IS), control("what", place)
+    link.hold(scoped, *(control(name, place) for name in CONTROLS))
+    if state.get(FOR) != (model, text, place, written) or what not in state:  # the controls say what the edit says
         state[FOR] = (model, text, place, written)
-        state["what"] = entry.kind
+        state[what] = entry.kind
     kinds = _kinds(head_view(model, text, layer, head, "token", "shown"))
-    if state["what"] not in kinds:
-        kinds.append(state["what"])
+    if state[what] not in kinds:
+        kinds.append(state[what])
     names = words_of(model, text)
     change = {"on_change": _write_kind, "args": (place, last_word(names))}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         scope = lambda one: t(f"what_if.scope_{one}")  # noqa: E731
-        st.segmented_control(t("what_if.scope"), SCOPES, key="what_scope", format_func=scope, required=True)
+        st.segmented_control(t("what_if.scope"), SCOPES, key=scoped, format_func=scope, required=True)
         name = lambda kind: t(f"what_if.kind_{kind}")  # noqa: E731
-        st.selectbox(t("what_if.what"), kinds, key="what", format_func=name, width=260, **change)
-        _parameter(place, state["what"], entry.to, names)
+        st.selectbox(t("what_if.what"), kinds, key=what, format_func=name, width=260, **change)
+        _parameter(place, state[what], entry.to, names)
     _covered(entries, place, layer, head)
     _listed(entries)
     told = _possible(_told(entries, other), model, text, other)
     _zero_rows(model, text, told, layer, head)
     return told
+
+
+def control(name: str, place: Place) -> str:
+    """Return a control's key. Each place has its own: what the browser still says of one head is never another's."""
+    return f"{name}@{'.'.join(place)}"
 
 
 def _of_model(model: str) -> None:
@@ -128,30 +132,30 @@ def _kinds(own: "HeadView") -> list[str]:
 
 def _parameter(place: Place, kind: str, to: str, names: list[str]) -> None:
     """Ask for what the kind of edit needs."""
-    last = last_word(names)
+    last, key = last_word(names), lambda name: control(f"what_{name}", place)
     change = {"on_change": _write_to, "args": (place,)}
     to = to or _usual(kind, last)
     named = lambda n: t("what_if.every") if n == ALL else names[n]  # noqa: E731
     word = link.whole(0, len(names) - 1)
     if kind == "scale":
-        _begin("what_scale", float, to, 0.5)
-        st.slider(t("what_if.scale"), *SCALES, step=0.1, key="what_scale", width=260, **change)
+        _begin(key("scale"), float, to, 0.5)
+        st.slider(t("what_if.scale"), *SCALES, step=0.1, key=key("scale"), width=260, **change)
     elif kind == "temperature":
-        _begin("what_temperature", float, to, 4.0)
+        _begin(key("temperature"), float, to, 4.0)
         about = {"step": 0.5, "format": "%g", "width": 170}
-        st.number_input(t("what_if.temperature"), 0.0, MOST_TEMPERATURE, key="what_temperature", **about, **change)
-        if st.session_state["what_temperature"] <= NEAREST_ZERO:
+        st.number_input(t("what_if.temperature"), 0.0, MOST_TEMPERATURE, key=key("temperature"), **about, **change)
+        if st.session_state[key("temperature")] <= NEAREST_ZERO:
             note("what_if.zero", least=f"{NEAREST_ZERO:g}")
     elif kind == "key":
-        _begin("what_key", word, to, max(0, last - 1))
-        st.selectbox(t("what_if.key"), range(len(names)), key="what_key", format_func=named, width=180, **change)
+        _begin(key("key"), word, to, max(0, last - 1))
+        st.selectbox(t("what_if.key"), range(len(names)), key=key("key"), format_func=named, width=180, **change)
     elif kind == "cut":
         query, _, keys = to.partition("-")
-        _begin("what_query", lambda said: said if said == ALL else word(said), query, last)
-        _begin("what_keys", lambda said: [word(n) for n in said.split("-")], keys, [])
+        _begin(key("query"), lambda said: said if said == ALL else word(said), query, last)
+        _begin(key("keys"), lambda said: [word(n) for n in said.split("-")], keys, [])
         queries, keys = [ALL, *range(len(names))], range(len(names))
-        st.selectbox(t("what_if.query"), queries, key="what_query", format_func=named, width=180, **change)
-        st.multiselect(t("what_if.keys"), keys, key="what_keys", format_func=named, width=380, **change)
+        st.selectbox(t("what_if.query"), queries, key=key("query"), format_func=named, width=180, **change)
+        st.multiselect(t("what_if.keys"), keys, key=key("keys"), format_func=named, width=380, **change)
 
 
 def _usual(kind: str, last: int) -> str:
@@ -173,27 +177,28 @@ def _begin(key: str, parse: Callable[[str], object], to: str, default: object) -
 
 
 def _write_kind(place: Place, last: int) -> None:
-    kind = st.session_state["what"]
+    kind = st.session_state[control("what", place)]
     _write(place, None if kind == AS_IS else Entry(*place, kind, _usual(kind, last)))
 
 
 def _write_to(place: Place) -> None:
-    state, kind = st.session_state, st.session_state["what"]
+    state, key = st.session_state, lambda name: control(f"what_{name}", place)
+    kind = state[control("what", place)]
     if kind == "scale":
-        to = f"{state['what_scale']:g}"
+        to = f"{state[key('scale')]:g}"
     elif kind == "temperature":
-        to = f"{max(NEAREST_ZERO, state['what_temperature']):g}"
+        to = f"{max(NEAREST_ZERO, state[key('temperature')]):g}"
     elif kind == "key":
-        to = str(state["what_key"])
+        to = str(state[key("key")])
     else:
-        to = "-".join(map(str, [state["what_query"], *sorted(state["what_keys"])]))
-    empty = kind == "cut" and not state["what_keys"]  # nothing is cut until a word is chosen again
+        to = "-".join(map(str, [state[key("query")], *sorted(state[key("keys")])]))
+    empty = kind == "cut" and not state[key("keys")]  # nothing is cut until a word is chosen again
     before = state[FOR]
     _write(place, None if empty else Entry(*place, kind, to))
     state[FOR] = (*before[:-1], state["edits"])  # the controls stay as they are
-    for key in CONTROLS:
-        if state.get(f"{key}_of") == before:
-            state[f"{key}_of"] = state[FOR]
+    for name in CONTROLS:
+        if state.get(of := f"{control(name, place)}_of") == before:
+            state[of] = state[FOR]
 
 
 def _write(place: Place, new: Entry | None) -> None:

@@ -205,7 +205,8 @@ def _advance(run: Run, layer: int, head: int) -> None:
     if run.done:
         known, every = int(np.isfinite(run.effects).sum()), run.effects.size
         _grid("effects", t("what_if.effects"), run.effects, (layer, head), signed=True)
-        st.progress(known / every, t("what_if.progress", done=known, heads=every, seconds=f"{run.seconds:.1f}"))
+        said = "progress" if run.seconds >= 0.05 else "progress_known"
+        st.progress(known / every, t(f"what_if.{said}", done=known, heads=every, seconds=f"{run.seconds:.1f}"))
     if run.running and ended:
         run.running = False
         st.rerun()
