@@ -2,10 +2,10 @@
 
     PYTHONPATH=. .venv/bin/python benchmarks/to_browser.py [--quick] [--all]
 
-A visitor without a browser (`benchmarks/visitor.py`) says and keeps what Chromium says and keeps, over a real WebSocket;
-the bytes are those of the messages, not of their frames. Counts, no times: one round. "code" is JavaScript, CSS and HTML
-of our views, which Streamlit sends again whenever a view's numbers change; "arrays" are these numbers with their words;
-"deflated" is what would travel if the server compressed its messages (server.enableWebsocketCompression).
+A visitor without a browser (`benchmarks/visitor.py`) says and keeps what Chromium says and keeps, over a real
+WebSocket; the bytes are those of the messages, not of their frames. Counts, no times: one round. "code" is JavaScript,
+CSS and HTML of our views, which Streamlit sends again whenever a view's numbers change; "arrays" are these numbers with
+their words; "deflated" is what would travel if the server compressed its messages (server.enableWebsocketCompression).
 The second table takes a change of head apart, view by view. Downloads are no part of an action.
 """
 
