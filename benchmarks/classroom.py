@@ -305,10 +305,12 @@ def main() -> None:
     print("|---:|---:|---:|---:|---:|---:|---:|")
     print(memory_line(taken, args.seconds))
     wrong, load = wrong_pictures(room.pictures), os.getloadavg()[0]
-    print(f"\nDifferent pictures: {len(room.pictures)}, of them wrong: {wrong}.")
-    print(f"Tracebacks in the server's log: {tracebacks}.")
-    print(f"In the class the server took {theirs:.2f} cores and this driver {own:.2f}, of {os.cpu_count()}.")
-    print(f"Load of the whole machine at the end: {load:.1f}.")
+    print(f"\nDifferent pictures: {len(room.pictures)}, of them wrong: {wrong}. Tracebacks in the log: {tracebacks}.")
+    print(
+        f"In the class the server took {theirs:.2f} cores of {os.cpu_count()}, "
+        f"{1000 * theirs * args.seconds / len(room.times(CLASS, *ARRIVING, CHANGE)):.0f} ms of one an action, and this "
+        f"driver {own:.2f}; load of the whole machine at the end: {load:.1f}."
+    )
     for complaint in sorted(set(room.complaints))[:5]:
         print(f"- {room.complaints.count(complaint)} × {complaint[:200]}")
 
