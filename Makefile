@@ -39,7 +39,7 @@ format: .venv/installed-dev
 
 bench: .venv/installed-dev
 	@$(python) tests/setup_browser.py
-	@PYTHONPATH=. exec $(python) benchmarks/results.py $(ARGS)
+	@exec $(python) benchmarks/results.py $(ARGS)
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

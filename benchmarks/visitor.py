@@ -77,6 +77,7 @@ class Visitor:
         self._fragments: dict[str, str] = {}  # by a widget's id, where it redraws a part of the page alone
         self._chosen: dict[str, WidgetState] = {}  # by id
         self._kept: dict[str, tuple[int, ForwardMsg]] = {}  # by hash: the run that last used a message, and the message
+        self._wire: websockets.ClientConnection | None = None
         self._run = 0
         self._query = self._page = self._hash = ""
         self._deflate = zlib.compressobj(wbits=-15) if deflate else None
@@ -111,11 +112,14 @@ class Visitor:
         return await self._ask(self._event(key, event, value), within=self._fragments.get(self.widgets[key].id, ""))
 
     async def leave(self) -> None:
-        """Close the tab."""
-        await self._wire.close()
+        """Close the tab, if it is open."""
+        if self._wire:
+            await self._wire.close()
 
     async def vanish(self, key: str, event: str, value: object) -> None:
         """Fire an event, and be gone before the answer: no farewell, as where a network fails."""
+        if not self._wire:
+            return
         await self._wire.send(self._request(self._event(key, event, value)))
         self._wire.transport.abort()
 

@@ -74,7 +74,7 @@ def test_a_line_counts_what_went_wrong_and_times_what_did_not():
         *("11", "1"),
         *("0.50", "1.00", "1.00"),
         *("1.00", "2.00", "2.00"),
-        *("5", "30%", "p95 ≤ 1"),
+        *("5", "30%", "p95 ≤ 1: 1.00 ×"),
     ]
     assert len(classroom.line("class", [bad]).split("|")) == len(cells) + 2
 
@@ -180,6 +180,22 @@ def test_a_visitor_sees_what_a_browser_sees(server):
     assert again.sent < head.sent / 4
     assert not again.arrays.get("heatmap")
     assert head.deflated < head.sent
+
+
+def test_tabs_may_vanish_or_never_open(server):
+    async def visit():
+        visitor = Visitor(server.port)
+        await visitor.vanish("heads", "picked", 1)
+        await visitor.leave()
+        await visitor.open("sentence")
+        await visitor.vanish("heads", "picked", 1)
+        await visitor.leave()
+        await visitor.open("sentence")
+        answer = await visitor.choose("layer", 2)
+        await visitor.leave()
+        return answer
+
+    assert "heatmap" in asyncio.run(visit()).came
 
 
 def test_what_a_page_complains_about_is_heard(server):
