@@ -19,7 +19,7 @@ help:
 	@echo 'make test    lint, then every test: core, figures, pages, architecture, browser'
 	@echo 'make lint    ruff: rules and format'
 	@echo 'make format  mend what ruff can mend'
-	@echo 'make bench   every table of benchmarks/'
+	@echo 'make bench   every table of benchmarks/, into benchmarks/RESULTS.md'
 	@echo 'make clean   remove .venv and caches'
 
 run: .venv/installed
@@ -37,8 +37,9 @@ format: .venv/installed-dev
 	@$(python) -m ruff check --fix .
 	@$(python) -m ruff format .
 
-bench: .venv/installed
-	@for table in benchmarks/*.py; do PYTHONPATH=. $(python) "$$table" || exit; done
+bench: .venv/installed-dev
+	@$(python) tests/setup_browser.py
+	@exec $(python) benchmarks/results.py $(ARGS)
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache
