@@ -19,19 +19,20 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from attention_core import compute
+from attention_core import compute, job_log
 from attention_core.captured import Capture, capture
 from attention_core.edits import Edit, editing
 from attention_core.formula import Formula
 from attention_core.interface import LayerAttention, recording
 from attention_core.models.loading import LoadedModel
-from attention_core.settings import positive
+from attention_core.store import Key
 from attention_core.tokens import Token, _number_words, _share_characters, read_tokens, visible, word_starts
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
 
 MOST = 200  # new tokens
+MOST_WRITINGS = 256  # whose steps are kept
 BEST = 10  # candidates that a step shows
 LONGEST_CHEAT = 64  # tokens that are read without a mask, every head densely
 BLIND = Edit(Formula(without=("causal",)))
@@ -211,16 +212,28 @@ class Writing:
             if self.steps[-1].over:
                 raise ValueError(f"the writing is over: {self.steps[-1].over}")
             self.ids.append(self.steps[-1].chosen.id)
+        self.steps.append(self._choose(self._read(), len(self.steps)))
+        return self.steps[-1]
+
+    def rest(self) -> None:
+        """Let go of what takes memory; the steps stay, and the next one reads the whole text again."""
+        self.cache, self.layers = None, []
+
+    def wake(self) -> None:
+        """Read the text again if what was kept of it is gone."""
+        if self.cache is None and self.steps:
+            self._read()
+
+    def _read(self) -> Float[Tensor, " V"]:
         seen = self.ids if self.cache is None else self.ids[-1:]
         module = self.model.module
         with recording(module) if module._can_set_attn_implementation() else nullcontext() as record:
             logits, self.cache = read_on(self.model, seen, self.cache)
         self._record([] if record is None else record.layers, len(seen))
-        self.steps.append(self._choose(logits, len(self.steps)))
-        return self.steps[-1]
+        return logits
 
     def _record(self, layers: Sequence[LayerAttention], new: int) -> None:
-        if not self.steps:
+        if new == len(self.ids):
             # Terms that are matrices do not grow by themselves, and one token has no triangle to read a mask from.
             plain = all(a.formula.causal and a.formula.allowed is None and a.formula.bias is None for a in layers)
             self.layers = list(layers) if plain else []
@@ -357,7 +370,8 @@ def advance(model: str, text: str, limit: int, sampling: Sampling, number: int) 
         if writing.steps and writing.steps[-1].over:
             raise IndexError(f"the writing is over after step {writing.steps[-1].number}")
         writing.step()
-        _keep_bounded()
+        key, device = _key(model, text, limit, sampling), str(writing.model.module.device)
+        compute._keep(key, writing, writing.bytes, device, writing.rest)
     return writing.steps[number] if number < len(writing.steps) else None
 
 
@@ -408,11 +422,16 @@ def cheat_at(model: str, text: str, limit: int, sampling: Sampling, number: int)
     return Cheat(labels, *found)
 
 
-_writings: "OrderedDict[tuple[str, str, int, Sampling], Writing]" = OrderedDict()
+_writings: "OrderedDict[tuple[str, str, int, Sampling], Writing]" = OrderedDict()  # what is large is in the store
+
+
+def _key(model: str, text: str, limit: int, sampling: Sampling) -> Key:
+    return Key(model, text, what=("writing", limit, sampling))
 
 
 def _writing(model: str, text: str, limit: int, sampling: Sampling) -> Writing:
     key = (model, text, limit, sampling)
+    stored = compute._store.get(_key(*key)) is not None  # and so the last to go
     if key not in _writings:
         loaded = compute._model(model)
         if not _writes(loaded):
@@ -420,13 +439,11 @@ def _writing(model: str, text: str, limit: int, sampling: Sampling) -> Writing:
         kept = compute._fit(model, text, min(limit, loaded.limit or limit))[0].text
         _writings[key] = Writing(loaded, kept, sampling)
     _writings.move_to_end(key)
+    while len(_writings) > MOST_WRITINGS:
+        gone = _key(*_writings.popitem(last=False)[0])
+        compute._store.drop(gone.__eq__)
+    job_log.note(model, len(_writings[key].ids), text, stored=stored)
     return _writings[key]
-
-
-def _keep_bounded() -> None:
-    bound = positive("GAZE_CACHE_MB", 512) * 2**20 / 2
-    while len(_writings) > 1 and sum(writing.bytes for writing in _writings.values()) > bound:
-        _writings.popitem(last=False)
 
 
 def _writes(model: LoadedModel) -> bool:

@@ -4,8 +4,8 @@ Edits are told here as links and pages tell them, in words of the text and witho
 everybody who asks the same.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from attention_core import compute
-from attention_core.captured import Capture, capture
+from attention_core.captured import Capture
 from attention_core.distance import js_distance, layer_rows
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
 from attention_core.export import call_of, comment_on
@@ -29,7 +29,6 @@ from attention_core.relations import MARKED, sentences
 from attention_core.views import HeadView, view_head
 
 TOP = 10
-KEPT = 16  # captures of edited models
 KINDS = ("off", "scale", "uniform", "key", "cut", "instead", "unscaled", "temperature", "unmasked", "unbiased", "wide")
 FORMULAS = {
     "unscaled": Formula(scaled=False),
@@ -302,18 +301,12 @@ def _row_and_sink(seen: Capture, layer: int, head: int, edit: Edit) -> Float[nda
 
 def edited(model: str, text: str | Input, limit: int, told: tuple[Told, ...]) -> Capture:
     """Return a capture of the edited model. In the compute thread."""
-    key = (model, text, limit, told)
-    if key not in _edited:
-        loaded, asked = compute._model(model), compute._kept(model, text, limit)
-        with editing(loaded.module, changes(model, text, limit, told)):
-            _edited[key] = capture(loaded, asked)
-        while len(_edited) > KEPT:
-            _edited.popitem(last=False)
-    _edited.move_to_end(key)
-    return _edited[key]
 
+    def edits() -> AbstractContextManager:
+        return editing(compute._model(model).module, changes(model, text, limit, told))
 
-_edited: "OrderedDict[tuple[str, str | Input, int, tuple[Told, ...]], Capture]" = OrderedDict()
+    # The limit is that of a sentence whose weights come instead.
+    return compute._capture(model, compute._kept(model, text, limit), edits=(limit, *told), editing=edits)[0]
 
 
 @torch.no_grad()

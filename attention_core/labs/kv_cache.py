@@ -24,9 +24,10 @@ from attention_core import compute, generating
 from attention_core.captured import capture
 from attention_core.distance import js_distance
 from attention_core.dot_product import trace_attention
-from attention_core.generating import Sampling, next_probabilities, read_on
+from attention_core.generating import Sampling, held_bytes, next_probabilities, read_on
 from attention_core.interface import Attended, LayerAttention, changing
 from attention_core.models.loading import LoadedModel
+from attention_core.store import Key
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
@@ -279,6 +280,7 @@ def cost_at(model: str, text: str, limit: int, sampling: Sampling, number: int) 
     if generating.advance(model, text, limit, sampling, number) is None:
         return None
     writing = generating._writing(model, text, limit, sampling)
+    writing.wake()
     tokens, layers = len(writing.prompt) + number, shape_of(writing.model).layers
     before = holds(writing.cache, tokens - 1)
     seen = [tokens] * layers if before is None else [kept + 1 for kept in before.kept]
@@ -297,12 +299,17 @@ def lap(model: str, text: str, limit: int, cached: bool, number: int) -> Lap | N
     ids, laps, state = _race(model, text, limit, cached)
     if number >= len(laps):
         loaded = compute._model(model)
+        if cached and laps and state["cache"] is None:  # what was kept has left the store
+            state["cache"] = read_on(loaded, ids[:-1])[1]
         start = time.perf_counter()
         read = ids[-1:] if state["cache"] is not None else ids
         logits, state["cache"] = read_on(loaded, read, state["cache"], keep=cached)
         found = int(logits.argmax())
         laps.append(Lap(found, time.perf_counter() - start))
         ids.append(found)
+        if cached:
+            key, device = _key(model, text, limit), str(loaded.module.device)
+            compute._keep(key, state, held_bytes(state["cache"]), device, lambda: state.update(cache=None))
     return laps[number] if number < len(laps) else None
 
 
@@ -348,5 +355,10 @@ def _race(model: str, text: str, limit: int, cached: bool) -> tuple[list[int], l
         _races[key] = [token.id for token in start.prompt], [], {"cache": None}
     _races.move_to_end(key)
     while len(_races) > RACES:
-        _races.popitem(last=False)
+        gone = _key(*_races.popitem(last=False)[0][:3])
+        compute._store.drop(gone.__eq__)
     return _races[key]
+
+
+def _key(model: str, text: str, limit: int) -> Key:
+    return Key(model, text, what=("race", limit))

@@ -13,6 +13,7 @@ from attention_core.formula import Formula
 from attention_core.generating import MOST, Sampling, Writing, chances, next_probabilities, token_label
 from attention_core.models.loading import LoadedModel
 from attention_core.models.writers import writers
+from attention_core.store import Store
 from attention_core.tokens import read_tokens
 
 PROMPT = "The capital of France is"
@@ -222,6 +223,7 @@ def embedded(models, monkeypatch):
     """The two models as the pages' jobs find them, and no writing yet."""
     monkeypatch.setattr(compute, "_models", dict(models))
     monkeypatch.setattr(generating, "_writings", type(generating._writings)())
+    monkeypatch.setattr(compute, "_store", Store())
 
 
 @pytest.fixture
@@ -254,17 +256,41 @@ def test_a_piece_of_work_is_one_token_and_nothing_is_computed_twice(forwards):
     assert forwards == [5, 1, 1, 1, 5, 1]
 
 
-def test_what_is_kept_is_bounded_and_comes_again(forwards, monkeypatch):
+def test_what_is_kept_is_bounded_and_comes_again(models, forwards, monkeypatch):
     asked = [("smollm2", prompt, 512, Sampling()) for prompt in (PROMPT, "Once upon", "I ate")]
     first = generating.advance(*asked[0], 0)
     size = generating._writing(*asked[0]).bytes
-    monkeypatch.setenv("GAZE_CACHE_MB", str(3 * size / 2**20))
+    monkeypatch.setenv("GAZE_CACHE_MB", str(1.2 * size / 2**20))
     for one in asked:
         generating.advance(*one, 0)
-    assert len(generating._writings) == 2
-    assert asked[0] not in generating._writings
-    assert generating.advance(*asked[0], 0) == first
-    assert len(forwards) == 4
+    assert [generating._writing(*one).bytes > 0 for one in asked] == [False, True, True]
+    assert generating.advance(*asked[0], 0) == first  # what was found stays
+    assert forwards == [5, 2, 2]
+    found = generating.advance(*asked[0], 1)
+    assert forwards == [5, 2, 2, 6]  # the whole text again, once
+    assert generating.advance(*asked[0], 2) is not None
+    assert forwards[4:] == [1]
+    alone = Writing(models["smollm2"], PROMPT, Sampling())
+    alone.step()
+    assert found.chosen.id == alone.step().chosen.id
+    alone.step()
+    whole, grown = generating._writing(*asked[0]).seen(2), alone.seen(2)
+    torch.testing.assert_close(whole.weights(7, 5), grown.weights(7, 5), atol=1e-5, rtol=1e-4)
+
+
+def test_a_writing_larger_than_the_store_goes_on_all_the_same(forwards, monkeypatch):
+    asked = ("smollm2", PROMPT, 512, Sampling())
+    while generating.advance(*asked, 2) is None:
+        pass
+    expected = [generating.advance(*asked, n).chosen.id for n in range(3)]
+    compute._store.clear()
+    generating._writings.clear()
+    monkeypatch.setenv("GAZE_CACHE_MB", "0.001")
+    while generating.advance(*asked, 2) is None:
+        pass
+    assert forwards == [5, 1, 1, 5, 6, 7]
+    assert [generating.advance(*asked, n).chosen.id for n in range(3)] == expected
+    assert generating.head_at(*asked, 2, 3, 1).weights.shape == (7, 7)
 
 
 def test_who_writes(models, embedded, tmp_path, monkeypatch):

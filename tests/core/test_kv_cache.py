@@ -21,6 +21,7 @@ from attention_core.labs.kv_cache import (
     pooling,
     shape_of,
 )
+from attention_core.store import Store
 from core.test_generating import PROMPT, tiny, wrapped
 
 IDS = [5, 17, 3, 23, 11, 29, 7]
@@ -47,6 +48,7 @@ def embedded(models, monkeypatch):
     monkeypatch.setattr(compute, "_models", dict(models))
     monkeypatch.setattr(generating, "_writings", type(generating._writings)())
     monkeypatch.setattr(lab, "_races", type(lab._races)())
+    monkeypatch.setattr(compute, "_store", Store())
 
 
 @pytest.mark.parametrize(
@@ -195,6 +197,27 @@ def test_without_a_cache_all_is_read_again(models, embedded):
     finally:
         hook.remove()
     assert seen == [5, 1, 1, 5, 6, 7]
+
+
+def test_a_race_and_a_cost_that_have_left_the_store_are_the_same(models, embedded, monkeypatch):
+    def race():
+        while lab.lap("smollm2", PROMPT, 512, True, 4) is None:
+            pass
+        return [lab.lap("smollm2", PROMPT, 512, True, n).id for n in range(5)]
+
+    def cost():
+        while (found := lab.cost_at("smollm2", PROMPT, 512, Sampling(), 2)) is None:
+            pass
+        return found
+
+    expected, paid = race(), cost()
+    assert paid.holds.bytes == held_bytes(generating._writing("smollm2", PROMPT, 512, Sampling()).cache)
+    lab._races.clear()
+    compute._store.clear()
+    assert generating._writing("smollm2", PROMPT, 512, Sampling()).cache is None
+    monkeypatch.setenv("GAZE_CACHE_MB", "0.001")
+    assert race() == expected
+    assert cost() == paid
 
 
 def averaged(model, groups):
