@@ -8,22 +8,22 @@ since no token sees a later one.
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from attention_core import compute, job_log
 from attention_core.captured import Capture, capture
-from attention_core.edits import Edit, editing
+from attention_core.dot_product import trace_attention
 from attention_core.formula import Formula
-from attention_core.interface import LayerAttention, recording
+from attention_core.interface import Attended, LayerAttention, changing, recording
 from attention_core.models.loading import LoadedModel
 from attention_core.store import Key
 from attention_core.tokens import Token, _number_words, _share_characters, read_tokens, visible, word_starts
@@ -35,7 +35,8 @@ MOST = 200  # new tokens
 MOST_WRITINGS = 256  # whose steps are kept
 BEST = 10  # candidates that a step shows
 LONGEST_CHEAT = 64  # tokens that are read without a mask, every head densely
-BLIND = Edit(Formula(without=("causal",)))
+BLIND = Formula(without=("causal",))
+PIECE = 24  # tokens that are read at a time where nobody else should wait for long
 
 
 class Sampling(NamedTuple):
@@ -163,17 +164,32 @@ def read_on(model: LoadedModel, ids: Sequence[int], cache: Any = None, *, keep: 
     Returns:
         The scores, and the cache: the model's own.
     """
+    logits, cache = scores_of(model, torch.tensor([ids], device=model.module.device), cache, keep=keep)
+    return logits[0, -1], cache
+
+
+def scores_of(
+    model: LoadedModel,
+    ids: Int[Tensor, "B T"],
+    cache: Any = None,  # noqa: ANN401
+    *,
+    keep: bool = True,
+    last: bool = True,
+) -> tuple[Float[Tensor, "B t V"], Any]:
+    """Read tokens, after those in a cache; return the scores of what comes next, in float32 at least, and the cache.
+
+    Where only the ``last`` place is asked for, there may be others before it.
+    """
     module = model.module
-    inputs = {"input_ids": torch.tensor([ids], device=module.device), "use_cache": keep}
+    inputs = {"input_ids": ids, "use_cache": keep}
     takes = inspect.signature(module.forward).parameters
     if cache is not None:
         inputs["cache" if "cache" in takes else "past_key_values"] = cache
-    if "logits_to_keep" in takes:
+    if last and "logits_to_keep" in takes:
         inputs["logits_to_keep"] = 1
     out = module(**inputs)
-    logits = out.logits[0, -1]
     cache = (out["cache"] if "cache" in out else out["past_key_values"]) if keep else None
-    return logits.to(torch.promote_types(logits.dtype, torch.float32)), cache
+    return out.logits.to(torch.promote_types(out.logits.dtype, torch.float32)), cache
 
 
 @dataclass
@@ -346,14 +362,55 @@ def next_probabilities(model: LoadedModel, ids: Sequence[int], *, masked: bool) 
     Returns:
         T − 1 probabilities.
     """
-    module = model.module
-    edits, given = {}, torch.tensor([list(ids)], device=module.device)
-    if not masked:
-        layers = capture(module, input_ids=given[:, :1])._layers(None)  # where some have no attention, fewer than all
-        edits = {(n, h): BLIND for n, layer in enumerate(layers) for h in range(layer.heads)}
-    with editing(module, edits):
-        logits = module(input_ids=given, use_cache=False).logits[0, :-1]
-    return tuple(logits.double().softmax(dim=-1).gather(1, given[0, 1:, None])[:, 0].tolist())
+    given = torch.tensor([list(ids)], device=model.module.device)
+    with nullcontext() if masked else changing(model.module, _unmasked):
+        logits, _ = scores_of(model, given, keep=False, last=False)
+    return tuple(_of_next(logits[0, :-1], given[0, 1:]))
+
+
+def _unmasked(seen: Attended, output: Float[Tensor, "B Q H Dv"]) -> Float[Tensor, "B Q H Dv"]:
+    each = enumerate(zip(seen.query, seen.key, seen.value, strict=True))
+    contexts = [trace_attention(*one, seen.formula(n).changed(BLIND)).context.transpose(0, 1) for n, one in each]
+    return torch.stack(contexts).to(output.dtype)
+
+
+def _of_next(logits: Float[Tensor, "T V"], ids: Int[Tensor, " T"]) -> list[float]:
+    return logits.double().softmax(dim=-1).gather(1, ids[:, None])[:, 0].tolist()
+
+
+@dataclass
+class Guesses:
+    """The probability of each next token of a text, as :func:`next_probabilities`, but read on in pieces.
+
+    Attributes:
+        model: What reads.
+        ids: T tokens.
+        within: Gives a context in which it reads.
+        found: What is known so far: T − 1 probabilities in the end.
+    """
+
+    model: LoadedModel
+    ids: Sequence[int]
+    within: Callable[[], AbstractContextManager] = nullcontext
+    found: list[float] = field(default_factory=list)
+    cache: Any = None
+
+    @property
+    def done(self) -> bool:
+        """Whether all are found."""
+        return len(self.found) >= len(self.ids) - 1
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Read a piece more."""
+        start = len(self.found)
+        ids = torch.tensor([list(self.ids[start : min(start + PIECE, len(self.ids) - 1) + 1])])
+        ids = ids.to(self.model.module.device)
+        with self.within():
+            logits, self.cache = scores_of(self.model, ids[:, :-1], self.cache, last=False)
+        self.found += _of_next(logits[0], ids[0, 1:])
+        if self.done:
+            self.cache = None
 
 
 # What pages ask for, in the compute thread: each call does one piece of work at most
@@ -409,8 +466,21 @@ def strip_at(model: str, text: str, limit: int, sampling: Sampling, number: int,
     return thumbnails(_writing(model, text, limit, sampling).seen(number), layer)
 
 
-def cheat_at(model: str, text: str, limit: int, sampling: Sampling, number: int) -> Cheat | None:
-    """Return what the model says of each next token of the text at a step, with and without mask; None as above."""
+def guesses_at(model: str, text: str, limit: int, sampling: Sampling, number: int) -> Guesses | None:
+    """Return what is to be read, in pieces, for :func:`cheat_at`; None as above."""
+    if advance(model, text, limit, sampling, number) is None:
+        return None
+    writing = _writing(model, text, limit, sampling)
+    return Guesses(writing.model, writing._ids(number)[:LONGEST_CHEAT])
+
+
+def cheat_at(
+    model: str, text: str, limit: int, sampling: Sampling, number: int, masked: Sequence[float] | None = None
+) -> Cheat | None:
+    """Return what the model says of each next token of the text at a step, with and without mask; None as above.
+
+    What it says with the mask can be given: found in pieces, from :func:`guesses_at`.
+    """
     if advance(model, text, limit, sampling, number) is None:
         return None
     writing = _writing(model, text, limit, sampling)
@@ -418,8 +488,8 @@ def cheat_at(model: str, text: str, limit: int, sampling: Sampling, number: int)
     labels = writing.written(number).labels[: len(ids)]
     if len(ids) < 2:
         return Cheat(labels, (), ())
-    found = (next_probabilities(writing.model, ids, masked=masked) for masked in (True, False))
-    return Cheat(labels, *found)
+    masked = next_probabilities(writing.model, ids, masked=True) if masked is None else tuple(masked)
+    return Cheat(labels, masked, next_probabilities(writing.model, ids, masked=False))
 
 
 _writings: "OrderedDict[tuple[str, str, int, Sampling], Writing]" = OrderedDict()  # what is large is in the store

@@ -21,7 +21,7 @@ from attention_core.distance import js_distance, layer_rows
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
 from attention_core.export import call_of, comment_on
 from attention_core.formula import Formula
-from attention_core.importance import gradient_times_weight, knocked_out, outcome_of
+from attention_core.importance import KnockedOut, batch_tokens, gradient_times_weight, outcome_of
 from attention_core.inputs import Input
 from attention_core.models.loading import LoadedModel
 from attention_core.outcomes import Outcome, Similarity, Token, divergence, embedding, log_probabilities, predicts
@@ -320,10 +320,16 @@ def outcome(model: str, limit: int, aim: int | str, text: str | Input) -> Outcom
 
 def without_each(
     model: str, text: str | Input, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]
-) -> Float[ndarray, " N"]:
-    """Return the outcome without each of some heads. In the compute thread."""
+) -> KnockedOut:
+    """Return what is to be read, in pieces, for the outcome without each of some heads. In the compute thread."""
     asked = outcome(model, limit, aim, text)
-    return knocked_out(compute._model(model), _ids(model, text, limit), asked, heads).double().cpu().numpy()
+    most = batch_tokens(compute._seen(model, text, limit).layers)
+    return KnockedOut(compute._model(model), _ids(model, text, limit), asked, heads, most)
+
+
+def outcomes(read: KnockedOut) -> Float[ndarray, " N"]:
+    """Return the outcomes once that has been read."""
+    return read.found.double().cpu().numpy()
 
 
 def without_all(model: str, text: str | Input, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]) -> float:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import streamlit as st
 from streamlit import config, runtime
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Work(Protocol):
+    """Work that is done a step at a time."""
+
+    done: bool
+
+    def step(self) -> None:
+        """Do a piece more."""
+
+
+W = TypeVar("W", bound=Work)
 # What the reader's visit knows: what went wrong, the model to be shown next, and the one before the one just chosen.
 FAILED, NEXT, BEFORE = "_failed", "_next_model", "_model_before"
 OF_A_MODEL = ("layer", "head", "also", "without", "aim")  # controls whose values are those of one model
@@ -63,6 +75,13 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
 
     ask.raising = shared  # the same for those who can go on without it
     return ask
+
+
+def in_pieces(work: W) -> W:
+    """Do work a piece at a time, so that others are served in between."""
+    while not work.done:
+        compute.run(work.step)
+    return work
 
 
 def _give_up(error: ModelError) -> None:

@@ -10,8 +10,9 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from attention_core import compute, generating
 from attention_core.captured import capture
 from attention_core.distance import js_distance
 from attention_core.dot_product import trace_attention
-from attention_core.generating import Sampling, held_bytes, next_probabilities, read_on
+from attention_core.generating import Guesses, Sampling, held_bytes, read_on
 from attention_core.interface import Attended, LayerAttention, changing
 from attention_core.models.loading import LoadedModel
 from attention_core.store import Key
@@ -313,14 +314,16 @@ def lap(model: str, text: str, limit: int, cached: bool, number: int) -> Lap | N
     return laps[number] if number < len(laps) else None
 
 
-def paragraph_perplexity(model: str, groups: int) -> tuple[float, int]:
-    """Return the perplexity of the paragraph in ``assets``, with ``groups`` key-value heads, and its tokens."""
+def paragraph(model: str, groups: int) -> Guesses:
+    """Return the paragraph in ``assets``, to be read in pieces with ``groups`` key-value heads."""
     loaded = compute._model(model)
     ids = loaded.tokenizer(PARAGRAPH.read_text(encoding="utf-8").strip())["input_ids"]
-    if groups == shape_of(loaded).groups:
-        return perplexity(next_probabilities(loaded, ids, masked=True)), len(ids)
-    with pooling(loaded, groups):
-        return perplexity(next_probabilities(loaded, ids, masked=True)), len(ids)
+    return Guesses(loaded, ids, nullcontext if groups == shape_of(loaded).groups else partial(pooling, loaded, groups))
+
+
+def paragraph_perplexity(read: Guesses) -> tuple[float, int]:
+    """Return the perplexity of the paragraph once it has been read, and its tokens."""
+    return perplexity(read.found), len(read.ids)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ import transformers
 from attention_core import capture, compute, generating
 from attention_core.edits import Edit, editing
 from attention_core.formula import Formula
-from attention_core.generating import MOST, Sampling, Writing, chances, next_probabilities, token_label
+from attention_core.generating import MOST, Guesses, Sampling, Writing, chances, next_probabilities, token_label
 from attention_core.models.loading import LoadedModel
 from attention_core.models.writers import writers
 from attention_core.store import Store
@@ -208,6 +208,21 @@ def test_without_a_mask_every_place_sees_all(models):
     with editing(model.module, blind):
         expected = model.module(input_ids=torch.tensor([ids])).logits[0, :-1].double().softmax(dim=-1)
     assert unmasked == pytest.approx(expected[range(len(ids) - 1), ids[1:]].tolist())
+
+
+def test_in_pieces_and_at_once_the_cheat_is_the_same(models, embedded, monkeypatch):
+    monkeypatch.setattr(generating, "PIECE", 3)
+    while (read := generating.guesses_at("smollm2", PROMPT, 512, Sampling(), 4)) is None:
+        pass
+    while not read.done:
+        read.step()
+    at_once = generating.cheat_at("smollm2", PROMPT, 512, Sampling(), 4)
+    found = generating.cheat_at("smollm2", PROMPT, 512, Sampling(), 4, read.found)
+    assert len(found.masked) == 8
+    assert found.masked == pytest.approx(at_once.masked, rel=1e-3, abs=1e-8)
+    assert (found.open, found.labels) == (at_once.open, at_once.labels)
+    alone = Guesses(models["smollm2"], [5])
+    assert alone.done and alone.found == []
 
 
 def test_the_cheat_of_try_this(models, embedded):

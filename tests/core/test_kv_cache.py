@@ -1,6 +1,7 @@
 """The KV cache: sizes against memory, multiplications against torch's counter, pooling against averaged weights."""
 
 import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from attention_core import compute, generating
-from attention_core.generating import Sampling, held_bytes, next_probabilities, read_on
+from attention_core.generating import PIECE, Sampling, held_bytes, next_probabilities, read_on
 from attention_core.labs import kv_cache as lab
 from attention_core.labs.kv_cache import (
     NAMED,
@@ -265,15 +266,37 @@ def test_perplexity_by_hand():
     assert lab.perplexity([0.5, 0.125]) == pytest.approx(4)
 
 
+def paragraph_perplexity(groups):
+    read = lab.paragraph("smollm2", groups)
+    while not read.done:
+        read.step()
+    return lab.paragraph_perplexity(read)
+
+
+@pytest.mark.parametrize("groups", [3, 1])
+def test_in_pieces_and_at_once_it_is_the_same(models, embedded, groups):
+    read = lab.paragraph("smollm2", groups)
+    with nullcontext() if groups == 3 else pooling(models["smollm2"], groups):
+        at_once = next_probabilities(models["smollm2"], read.ids, masked=True)
+    steps = 0
+    while not read.done:
+        read.step()
+        steps += 1
+    assert read.found == pytest.approx(at_once, rel=1e-3, abs=1e-8)
+    assert lab.perplexity(read.found) == pytest.approx(lab.perplexity(at_once), rel=1e-5)
+    assert steps == -(-(len(read.ids) - 1) // PIECE) > 1
+    assert read.cache is None
+
+
 def test_the_paragraph_of_try_this(models, embedded):
-    before, tokens = lab.paragraph_perplexity("smollm2", 3)
+    before, tokens = paragraph_perplexity(3)
     ids = torch.tensor([models["smollm2"].tokenizer(lab.PARAGRAPH.read_text(encoding="utf-8").strip())["input_ids"]])
     with torch.no_grad():
         loss = models["smollm2"].module(input_ids=ids, labels=ids).loss
     assert before == pytest.approx(float(loss.exp()), rel=1e-4)
     assert before == pytest.approx(33.7, abs=0.05)
     assert tokens == ids.shape[1]
-    assert lab.paragraph_perplexity("smollm2", 1)[0] == pytest.approx(18_000, abs=100)
+    assert paragraph_perplexity(1)[0] == pytest.approx(18_000, abs=100)
 
 
 def test_the_head_that_pooling_changes(models, embedded):
