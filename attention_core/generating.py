@@ -36,7 +36,7 @@ MOST_WRITINGS = 256  # whose steps are kept
 BEST = 10  # candidates that a step shows
 LONGEST_CHEAT = 64  # tokens that are read without a mask, every head densely
 BLIND = Formula(without=("causal",))
-PIECE = 24  # tokens that are read at a time where nobody else should wait for long
+PIECE = 16  # tokens that are read at a time where nobody else should wait for long
 
 
 class Sampling(NamedTuple):

@@ -22,7 +22,7 @@ from attention_core.interface import Attended, changing
 from attention_core.models.loading import LoadedModel
 from attention_core.outcomes import Outcome, Token
 
-PASSES = 720  # tokens × layers in one piece of work
+PASSES = 600  # tokens × layers in one piece of work
 
 
 @torch.no_grad()
