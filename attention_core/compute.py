@@ -368,6 +368,7 @@ class Reader(NamedTuple):
 
 
 def _reader(name: str) -> Reader:
+    job_log.of(name)
     if name not in _readers or not (name in _models or any(key.model == name for key in _store)):
         from attention_core.reading import can_read
 
@@ -382,6 +383,7 @@ def _reader(name: str) -> Reader:
 
 
 def _model(name: str) -> "LoadedModel":
+    job_log.of(name)
     if name not in _models:
         from attention_core.models.catalogue import source
         from attention_core.models.loading import load_model

@@ -45,6 +45,11 @@ def line(what: str) -> Iterator[None]:
             LOG.info("%s model=%s tokens=%s from=%s ms=%.1f%s%s", *said)
 
 
+def of(model: str) -> None:
+    """Say of which model the computation is."""
+    _line.model = model
+
+
 def note(model: str, tokens: int, text: object, *, stored: bool) -> None:
     """Say what the computation is of. Of several, its line tells the last, and "store" if all of them were there."""
     _line.model, _line.tokens, _line.text = model, str(tokens), text

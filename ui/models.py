@@ -102,7 +102,7 @@ def _asked_by_link() -> None:
         if name in st.session_state.get(WANTED, {}):
             _forget(WANTED)
         return
-    if not is_path(name) and not (settings().allows(name) if name in OPTIONAL else settings().fetches(name)):
+    if not is_path(name) and not settings().fetches(name):
         link.forget("model")
         link.tell("opening.not_here", model=name[:40])
     elif ("/" in name and hub.plausible(name)) or name in listed() or name in OPTIONAL:

@@ -26,9 +26,13 @@ def test_a_line_for_each_computation(lines):
     compute.run(compute.read, "minilm", SECRET, 512)
     compute.run(compute.view, "minilm", SECRET, 512, 0, 0, "token", "shown")
     compute.run(compute.read, "minilm", Input(SECRET, "and another"), 512)
-    said = [re.fullmatch(r"(\w+) model=(\S+) tokens=(\d+) from=(\w+) ms=\d+\.\d", line).groups() for line in lines()]
+    compute.run(compute.open_model, "smollm2")
+    said = [
+        re.fullmatch(r"(\w+) model=(\S+) tokens=([-\d]+) from=([-\w]+) ms=\d+\.\d", line).groups() for line in lines()
+    ]
     assert said[:2] == [("read", "minilm", "5", "computed"), ("view", "minilm", "5", "store")]
     assert said[2][3] == "computed"
+    assert said[3] == ("open_model", "smollm2", "-", "-")
 
 
 def test_what_needs_no_text_and_what_fails(lines):
