@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from cachetools import LRUCache
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
@@ -174,19 +175,29 @@ def meant(model: str, text: str | Input, limit: int, told: Sequence[Told], most:
     before = embedding(loaded, ids)[0].cpu()
     with editing(loaded.module, changes(model, text, limit, told)):
         after = embedding(loaded, ids)[0].cpu()
-    shipped = dict.fromkeys(sentence.text for relation in MARKED for sentence in sentences(relation))
-    if model not in _shelf:
-        _shelf.clear()
-        _shelf[model] = {other: embedding(loaded, _ids(model, other, limit))[0].cpu() for other in shipped}
-    texts = [other for other in shipped if other != text]
-    sides = [{other: float(side @ _shelf[model][other]) for other in texts} for side in (before, after)]
+    while shelve(model, limit):
+        pass
+    shelf = _shelf[model]
+    texts = [other for other in shelf if other != text]
+    sides = [{other: float(side @ shelf[other]) for other in texts} for side in (before, after)]
     near = [sorted(texts, key=lambda other, of=side: -of[other])[:most] for side in sides]
     names = sorted(dict.fromkeys(near[0] + near[1]), key=lambda other: -sides[0][other])
     columns = (np.array([side[name] for name in names]) for side in sides)
     return Meant(float(before @ after), tuple(names), *columns)
 
 
-_shelf: dict[str, dict[str, Tensor]] = {}
+_shelf: LRUCache[str, dict[str, Tensor]] = LRUCache(8)  # what the shipped sentences mean to some models
+
+
+@torch.no_grad()
+def shelve(model: str, limit: int) -> int:
+    """Read one more of the shipped sentences for :func:`meant`; return how many are left. In the compute thread."""
+    shelf = _shelf.setdefault(model, {})
+    shipped = dict.fromkeys(sentence.text for relation in MARKED for sentence in sentences(relation))
+    left = [other for other in shipped if other not in shelf]
+    if left:
+        shelf[left[0]] = embedding(compute._model(model), _ids(model, left[0], limit))[0].cpu()
+    return max(0, len(left) - 1)
 
 
 def moved(model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int) -> Float[ndarray, " H"]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -158,7 +159,16 @@ class Cost(NamedTuple):
 
 
 def shape_of(model: LoadedModel) -> Shape:
-    """Return the shape of a model in memory: of the layers that attend, as one token goes through them."""
+    """Return the shape of a model in memory: of the layers that attend, as one token goes through them, once."""
+    if model.module not in _shapes:
+        _shapes[model.module] = _shape_of(model)
+    return _shapes[model.module]
+
+
+_shapes: WeakKeyDictionary[nn.Module, Shape] = WeakKeyDictionary()
+
+
+def _shape_of(model: LoadedModel) -> Shape:
     given = torch.zeros(1, 1, dtype=torch.long, device=model.module.device)
     layers = capture(model.module, input_ids=given)._layers(None)
     first, config = layers[0], model.module.config

@@ -187,3 +187,10 @@ def test_no_memory_what_is_kept_leaves_and_it_is_tried_again(counted, monkeypatc
     with pytest.raises(OutOfMemory):
         compute.run(compute.read, "minilm", "the cat sat", 512)
     assert compute.run(compute.read, "minilm", "the cat sat", 512).tokens == 5
+
+
+def test_a_gpus_free_memory_is_its_own_and_what_torch_has_in_hand(monkeypatch):
+    for name, told in {"memory_reserved": 700, "memory_allocated": 300}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda _, told=told: told)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1000, 9000))
+    assert memory.free("cuda:1") == 1400

@@ -129,6 +129,18 @@ def without_each(*asked):
     return compute.run(what_if.outcomes, read)
 
 
+def test_the_shelf_is_filled_a_sentence_a_piece(monkeypatch):
+    monkeypatch.setattr(what_if, "_shelf", type(what_if._shelf)(2))
+    left = [job("shelve", "minilm", LIMIT) for _ in range(4)]
+    assert left == list(range(left[0], left[0] - 4, -1)) and left[0] > 4
+    assert len(what_if._shelf["minilm"]) == 4
+    found = job("meant", "minilm", TEXT, LIMIT, ())
+    assert len(what_if._shelf["minilm"]) == left[0] + 1
+    monkeypatch.setattr(what_if, "_shelf", type(what_if._shelf)(2))
+    assert job("meant", "minilm", TEXT, LIMIT, ()).sentences == found.sentences
+    assert job("shelve", "minilm", LIMIT) == 0
+
+
 def test_the_three_strongest_together():
     heads = ((23, 4), (0, 4), (11, 7))
     plain = job("without_all", "smollm2", TEXT, LIMIT, PARIS, ())

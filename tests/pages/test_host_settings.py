@@ -1,7 +1,12 @@
 """What a host has closed: the page says so where the control would be, and nothing else can be had."""
 
-import pytest
+from types import SimpleNamespace
 
+import pytest
+from streamlit.runtime.scriptrunner import StopException
+
+import ui.compute
+from attention_core import compute
 from attention_core.errors import ModelUnknown
 from attention_core.models import hub
 from attention_core.models.catalogue import offered, source
@@ -88,3 +93,23 @@ def test_how_large_a_file_may_be(open_page, monkeypatch):
     assert (caught.value.reason, caught.value.places["most"]) == ("large", 1)
     page = open_page("pages/picture.py", lang="en", picture="own")
     assert "up to 1 MB" in page.file_uploader[0].label
+
+
+def test_a_closed_sessions_job_is_not_started(monkeypatch):
+    open_now, started = {"here"}, []
+    place = SimpleNamespace(is_active_session=lambda session: session in open_now)
+    monkeypatch.setattr(ui.compute.runtime, "exists", lambda: True)
+    monkeypatch.setattr(ui.compute.runtime, "get_instance", lambda: place)
+
+    def stop():
+        raise StopException
+
+    monkeypatch.setattr(ui.compute.st, "stop", stop)
+    for session in ("here", "gone"):
+        run = SimpleNamespace(session_id=session)
+        monkeypatch.setattr(ui.compute, "get_script_run_ctx", lambda run=run, **_: run)
+        try:
+            compute.run(started.append, session)
+        except StopException:
+            started.append("stopped")
+    assert started == ["here", "stopped"]

@@ -340,6 +340,8 @@ def _fills(model: str) -> bool:
 def _meant(model: str, text: str | Input, edits: Edits) -> "Meant":
     from attention_core import what_if
 
+    for _ in range(compute.run(what_if.shelve, model, LIMIT)):  # a sentence a piece, so that nobody waits for all
+        compute.run(what_if.shelve, model, LIMIT)
     return compute.run(what_if.meant, model, text, LIMIT, edits)
 
 
