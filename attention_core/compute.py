@@ -348,6 +348,7 @@ _who: Callable[[], Asker] = lambda: Asker(threading.get_ident())  # noqa: E731
 
 _models: "dict[str, LoadedModel]" = {}  # the least recently used first
 _readers: "OrderedDict[str, Reader]" = OrderedDict()
+_users: list[Callable[[str], object]] = []  # called with a model's name, so that nobody holds on to it once it leaves
 _store = Store()  # of captures and all else that is large, by :class:`attention_core.store.Key`
 _written: "OrderedDict[tuple[str, Input], Writing]" = OrderedDict()
 MOST_TARGETS = 64
@@ -424,6 +425,8 @@ def _free(names: list[str]) -> None:
 
     for name in names:
         del _models[name]
+        for let_go in _users:
+            let_go(name)
     gc.unfreeze()  # a model refers to itself in circles, and what is frozen is never collected
     gc.collect()
     if torch.cuda.is_available():

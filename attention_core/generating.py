@@ -197,7 +197,7 @@ class Writing:
     """A text that a model writes on, a step a call. It belongs to one thread.
 
     Attributes:
-        model: What writes.
+        model: What writes; None while it is not in memory.
         text: The prompt.
         sampling: How tokens are chosen.
         prompt: The prompt's tokens.
@@ -205,7 +205,7 @@ class Writing:
         steps: What has been computed.
     """
 
-    model: LoadedModel
+    model: LoadedModel | None
     text: str
     sampling: Sampling
     prompt: tuple[Token, ...] = ()
@@ -512,8 +512,20 @@ def _writing(model: str, text: str, limit: int, sampling: Sampling) -> Writing:
     while len(_writings) > MOST_WRITINGS:
         gone = _key(*_writings.popitem(last=False)[0])
         compute._store.drop(gone.__eq__)
-    job_log.note(model, len(_writings[key].ids), text, stored=stored)
-    return _writings[key]
+    if (writing := _writings[key]).model is None:
+        writing.model = compute._model(model)
+    job_log.note(model, len(writing.ids), text, stored=stored)
+    return writing
+
+
+def _let_go(model: str) -> None:
+    """Let a model leave memory; the steps stay."""
+    for key in [key for key in _writings if key[0] == model]:
+        _writings[key].rest()
+        _writings[key].model = None
+
+
+compute._users.append(_let_go)
 
 
 def _writes(model: LoadedModel) -> bool:

@@ -4,15 +4,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, Future
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 
 class Gone(Exception):
     """Whoever asked has left before the job's turn came, so it was not started."""
-
-
-def _raise_on() -> None:
-    """Leave it to the caller."""
 
 
 class Asker(NamedTuple):
@@ -21,12 +17,12 @@ class Asker(NamedTuple):
     Attributes:
         name: Whose turn it is: one for each session.
         there: Whether they still wait; asked when a job's turn comes.
-        leave: Called in their own thread after a job was not started, to end what goes on there.
+        leave: Called in their own thread after a job was not started; if it returns, :class:`Gone` is raised there.
     """
 
     name: Hashable
     there: Callable[[], bool] = lambda: True
-    leave: "Callable[[], None] | Callable[[], NoReturn]" = _raise_on
+    leave: Callable[[], object] = lambda: None
 
 
 class Turns:

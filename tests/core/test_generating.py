@@ -1,6 +1,7 @@
 """Writing step by step: against generate, against a capture of the whole text, and by what it must do again."""
 
 import sys
+import weakref
 from itertools import pairwise
 
 import pytest
@@ -291,6 +292,21 @@ def test_what_is_kept_is_bounded_and_comes_again(models, forwards, monkeypatch):
     alone.step()
     whole, grown = generating._writing(*asked[0]).seen(2), alone.seen(2)
     torch.testing.assert_close(whole.weights(7, 5), grown.weights(7, 5), atol=1e-5, rtol=1e-4)
+
+
+def test_a_model_leaves_although_it_has_written(models, embedded):
+    compute._models["own"], asked = tiny(models), ("own", PROMPT, 512, Sampling())
+    while generating.advance(*asked, 2) is None:
+        pass
+    module = weakref.ref(compute._models["own"].module)
+    found = [generating.advance(*asked, n) for n in range(3)]
+    compute._free(["own"])
+    assert module() is None
+    compute._models["own"] = tiny(models)  # the same once more
+    assert [generating.advance(*asked, n) for n in range(3)] == found
+    assert generating.head_at(*asked, 2, 1, 1).weights.shape == (7, 7)
+    while generating.advance(*asked, 3) is None:
+        pass
 
 
 def test_a_writing_larger_than_the_store_goes_on_all_the_same(forwards, monkeypatch):
