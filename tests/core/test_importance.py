@@ -97,7 +97,7 @@ def test_pieces_hold_every_head_once_and_few_tokens():
     assert max(len(batch) for batch in batches) * 16 <= 100
     assert list(pieces(1, 2, 1000)) == [[(0, 0)], [(0, 1)]]
     assert len(next(pieces(30, 9, 5))) == 4  # of a deep model fewer than of a flat one
-    assert len(next(pieces(6, 12, 5))) == 24
+    assert len(next(pieces(6, 12, 5))) == 20
 
 
 def test_divergence_by_hand():
