@@ -11,11 +11,12 @@ WORKERS ?= 2
 python := .venv/bin/python
 pip := $(python) -m pip install --quiet --quiet --disable-pip-version-check --no-input
 
-.PHONY: help run test lint format bench clean
+.PHONY: help run config test lint format bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make run     serve the app on port $(PORT)'
+	@echo 'make config  every GAZE_* variable: its value here, and what it means'
 	@echo 'make test    lint, then every test: core, figures, pages, architecture, browser'
 	@echo 'make lint    ruff: rules and format'
 	@echo 'make format  mend what ruff can mend'
@@ -24,6 +25,9 @@ help:
 
 run: .venv/installed
 	@exec $(python) -m streamlit run app.py --server.port=$(PORT) $(ARGS)
+
+config: .venv/installed
+	@$(python) -m attention_core.settings
 
 test: lint
 	@$(python) tests/setup_browser.py

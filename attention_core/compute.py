@@ -2,9 +2,11 @@
 
 Two threads that use torch at once fight over the cores, and the same text is often asked for by a whole class: here the
 second request finds what the first has left. What is kept is bounded in bytes, the least recently used goes first.
+Whoever asks for many jobs gets no more of the thread than others who wait (:mod:`attention_core.turns`).
 """
 
 import gc
+import logging
 import os
 import subprocess
 import sys
@@ -13,18 +15,22 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
+from attention_core import job_log
 from attention_core.errors import ModelHidden, NotNumbers, NoTokens, OutOfMemory, whole_sentence
 from attention_core.inputs import Input, as_input
-from attention_core.settings import positive
+from attention_core.settings import settings
+from attention_core.store import Key, Store
+from attention_core.turns import Asker, Gone, Turns
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from transformers import PreTrainedConfig
 
     from attention_core.captured import Capture
@@ -90,10 +96,30 @@ class Reading:
 
 
 def run(job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a job in the compute thread and wait for its result; what it raises is raised here."""
+    """Run a job in the compute thread and wait for its result; what it raises is raised here.
+
+    Raises:
+        Gone: If whoever asked has left before the job could begin.
+    """
     if threading.get_ident() == _settled_in:  # a job that asks for another would wait for itself
         return job(*args, **kwargs)
-    return _thread.submit(job, *args, **kwargs).result()
+    asker = _who()
+    try:
+        return _turns.submit(partial(_told, job, args, kwargs), asker).result()
+    except Gone:
+        asker.leave()
+        raise
+
+
+def asked_by(who: Callable[[], Asker]) -> None:
+    """Let a function say in whose name a thread asks for jobs; without one, every thread asks for itself."""
+    global _who
+    _who = who
+
+
+def _told(job: Callable[..., R], args: tuple, kwargs: dict) -> R:
+    with job_log.line(getattr(job, "__qualname__", type(job).__name__)):
+        return job(*args, **kwargs)
 
 
 def warm() -> None:
@@ -312,16 +338,18 @@ def _settle() -> None:
     global _settled_in
     _settled_in = threading.get_ident()
     # Half the cores: with as many torch threads as cores, the web server's own work stalls them for seconds.
-    torch.set_num_threads(max(1, int(positive("GAZE_THREADS", (os.cpu_count() or 2) // 2 or 1))))
+    torch.set_num_threads(max(1, settings().threads or (os.cpu_count() or 2) // 2))
 
 
 # Made with the module: made when first asked for, two sessions that come at once would get one each.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="gaze-compute", initializer=_settle)
-
+_turns = Turns(_thread)
+_who: Callable[[], Asker] = lambda: Asker(threading.get_ident())  # noqa: E731
 
 _models: "dict[str, LoadedModel]" = {}  # the least recently used first
 _readers: "OrderedDict[str, Reader]" = OrderedDict()
-_captures: "OrderedDict[tuple[str, str | Input], tuple[Capture, float]]" = OrderedDict()
+_users: list[Callable[[str], object]] = []  # called with a model's name, so that nobody holds on to it once it leaves
+_store = Store()  # of captures and all else that is large, by :class:`attention_core.store.Key`
 _written: "OrderedDict[tuple[str, Input], Writing]" = OrderedDict()
 MOST_TARGETS = 64
 
@@ -337,16 +365,18 @@ class Reader(NamedTuple):
     device: str
     missing: tuple[str, ...]
     left_over: tuple[str, ...]
+    precision: str
 
 
 def _reader(name: str) -> Reader:
-    if name not in _readers or not (name in _models or any(model == name for model, _ in _captures)):
+    job_log.of(name)
+    if name not in _readers or not (name in _models or any(key.model == name for key in _store)):
         from attention_core.reading import can_read
 
         loaded = _model(name)
-        same = (getattr(loaded, field) for field in Reader._fields if field != "can")
+        same = (getattr(loaded, field) for field in Reader._fields if field not in ("can", "precision"))
         title, tokenizer, config, *rest = same
-        _readers[name] = Reader(title, tokenizer, config, can_read(loaded), *rest)
+        _readers[name] = Reader(title, tokenizer, config, can_read(loaded), *rest, str(loaded.module.dtype))
     _readers.move_to_end(name)
     while len(_readers) > READERS:
         _readers.popitem(last=False)
@@ -354,6 +384,7 @@ def _reader(name: str) -> Reader:
 
 
 def _model(name: str) -> "LoadedModel":
+    job_log.of(name)
     if name not in _models:
         from attention_core.models.catalogue import source
         from attention_core.models.loading import load_model
@@ -382,7 +413,7 @@ def _make_room(name: str) -> None:
     """Let go of as many models that were brought along as there are too many, once ``name`` comes; captures stay."""
     from attention_core.models.embedded import EMBEDDED
 
-    own, most = _own(), max(1, int(positive("GAZE_MODELS", 1)))
+    own, most = _own(), settings().models
     if name not in EMBEDDED and len(own) >= most:
         _free(own[: len(own) - most + 1])
 
@@ -394,6 +425,8 @@ def _free(names: list[str]) -> None:
 
     for name in names:
         del _models[name]
+        for let_go in _users:
+            let_go(name)
     gc.unfreeze()  # a model refers to itself in circles, and what is frozen is never collected
     gc.collect()
     if torch.cuda.is_available():
@@ -436,32 +469,77 @@ def _visible(model: str) -> Iterator[None]:
         raise ModelHidden(_reader(model).title, reason, "choose another model, or capture it from Python") from error
 
 
-def _capture(model: str, asked: Input, written: Sequence[int] = ()) -> "tuple[Capture, float]":
+def _capture(
+    model: str,
+    asked: Input,
+    written: Sequence[int] = (),
+    edits: tuple = (),
+    editing: "Callable[[], AbstractContextManager]" = nullcontext,
+) -> "tuple[Capture, float]":
+    """Return a capture and the seconds that it took, from the store if it is there.
+
+    Args:
+        model: The model's name.
+        asked: What it reads, already cut.
+        written: The target that it wrote itself.
+        edits: What names the changes to the model.
+        editing: A context in which the model is changed so.
+    """
+    key = Key(model, asked.text if asked == Input(asked.text) else asked, _reader(model).precision, edits)
+    kept = _store.get(key)
+    if stored := kept is not None:
+        seen, seconds = kept
+    else:
+        start = time.perf_counter()
+        try:
+            seen = _captured(model, key.text, written, editing)
+        except OutOfMemory as error:
+            if not error.freed:
+                raise
+            seen = _captured(model, key.text, written, editing)  # there is more memory now
+        seconds = time.perf_counter() - start
+        _keep(key, (seen, seconds), seen.bytes, str(_last(seen).device))
+    job_log.note(model, len(seen.tokens), asked, stored=stored)
+    return seen, seconds
+
+
+def _captured(
+    model: str, asked: str | Input, written: Sequence[int], editing: "Callable[[], AbstractContextManager]"
+) -> "Capture":
     from attention_core.captured import capture
     from attention_core.reading import has_target
 
-    key = (model, asked.text if asked == Input(asked.text) else asked)
-    if key not in _captures:
-        loaded = _model(model)
-        start = time.perf_counter()
-        with _visible(model):
-            if isinstance(key[1], str) and not has_target(loaded):
-                seen = capture(loaded, asked.text)
-            else:
-                seen = capture(loaded, asked, written=written)
-        last = seen.layer(seen.layers - 1)
-        if (last.query if seen.scores else last.weights).isnan().any():  # whatever is no number stays none up to there
-            raise NotNumbers(loaded.title, "the last layer", "choose another model")
-        _captures[key] = seen, time.perf_counter() - start
-    _captures.move_to_end(key)
-    bound = positive("GAZE_CACHE_MB", 512) * 2**20
-    while len(_captures) > 1 and sum(seen.bytes for seen, _ in _captures.values()) > bound:
-        _captures.popitem(last=False)
-    return _captures[key]
+    loaded, edited = _model(model), editing()
+    with _visible(model), edited:
+        if isinstance(asked, str) and not has_target(loaded):
+            seen = capture(loaded, asked)
+        else:
+            seen = capture(loaded, as_input(asked), written=written)
+    if editing is nullcontext and _last(seen).isnan().any():  # whatever is no number stays none up to there
+        raise NotNumbers(loaded.title, "the last layer", "choose another model")
+    return seen
+
+
+def _last(seen: "Capture") -> "torch.Tensor":
+    last = seen.layer(seen.layers - 1)
+    return last.query if seen.scores else last.weights
+
+
+def _keep(key: Key, value: object, size: int, device: str, leave: Callable[[], object] = lambda: None) -> None:
+    """Keep something large in the store; where it is larger than all of it, that is said in the log."""
+    if not _store.keep(key, value, size, device, leave):
+        most = _store.most(device)
+        logging.getLogger(__name__).warning(
+            "%s of %s takes %.1f MiB, and the store %.1f: computed, not kept; GAZE_CACHE_MB sets its size",
+            *(key.what, key.model, size / 2**20, most / 2**20),
+        )
 
 
 def _too_much(title: str) -> OutOfMemory:
-    _captures.clear()
+    freed = len(_store) > 0
+    _store.clear()
     _free([])
     gc.freeze()
-    return OutOfMemory(title, "reading this text", "give a shorter text, or choose a smaller model")
+    error = OutOfMemory(title, "reading this text", "give a shorter text, or choose a smaller model")
+    error.freed = freed
+    return error

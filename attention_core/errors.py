@@ -135,4 +135,6 @@ class PrecisionUnsupported(ModelError):
 
 
 class OutOfMemory(ModelError):
-    """A model, or a text, for which memory does not suffice."""
+    """A model, or a text, for which memory does not suffice; ``freed`` if what was kept has made room since."""
+
+    freed = False

@@ -8,33 +8,35 @@ since no token sees a later one.
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from attention_core import compute
+from attention_core import compute, job_log
 from attention_core.captured import Capture, capture
-from attention_core.edits import Edit, editing
+from attention_core.dot_product import trace_attention
 from attention_core.formula import Formula
-from attention_core.interface import LayerAttention, recording
+from attention_core.interface import Attended, LayerAttention, changing, recording
 from attention_core.models.loading import LoadedModel
-from attention_core.settings import positive
+from attention_core.store import Key
 from attention_core.tokens import Token, _number_words, _share_characters, read_tokens, visible, word_starts
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
 
 MOST = 200  # new tokens
+MOST_WRITINGS = 256  # whose steps are kept
 BEST = 10  # candidates that a step shows
 LONGEST_CHEAT = 64  # tokens that are read without a mask, every head densely
-BLIND = Edit(Formula(without=("causal",)))
+BLIND = Formula(without=("causal",))
+PIECE = 16  # tokens that are read at a time where nobody else should wait for long
 
 
 class Sampling(NamedTuple):
@@ -162,17 +164,32 @@ def read_on(model: LoadedModel, ids: Sequence[int], cache: Any = None, *, keep: 
     Returns:
         The scores, and the cache: the model's own.
     """
+    logits, cache = scores_of(model, torch.tensor([ids], device=model.module.device), cache, keep=keep)
+    return logits[0, -1], cache
+
+
+def scores_of(
+    model: LoadedModel,
+    ids: Int[Tensor, "B T"],
+    cache: Any = None,  # noqa: ANN401
+    *,
+    keep: bool = True,
+    last: bool = True,
+) -> tuple[Float[Tensor, "B t V"], Any]:
+    """Read tokens, after those in a cache; return the scores of what comes next, in float32 at least, and the cache.
+
+    Where only the ``last`` place is asked for, there may be others before it.
+    """
     module = model.module
-    inputs = {"input_ids": torch.tensor([ids], device=module.device), "use_cache": keep}
+    inputs = {"input_ids": ids, "use_cache": keep}
     takes = inspect.signature(module.forward).parameters
     if cache is not None:
         inputs["cache" if "cache" in takes else "past_key_values"] = cache
-    if "logits_to_keep" in takes:
+    if last and "logits_to_keep" in takes:
         inputs["logits_to_keep"] = 1
     out = module(**inputs)
-    logits = out.logits[0, -1]
     cache = (out["cache"] if "cache" in out else out["past_key_values"]) if keep else None
-    return logits.to(torch.promote_types(logits.dtype, torch.float32)), cache
+    return out.logits.to(torch.promote_types(out.logits.dtype, torch.float32)), cache
 
 
 @dataclass
@@ -180,7 +197,7 @@ class Writing:
     """A text that a model writes on, a step a call. It belongs to one thread.
 
     Attributes:
-        model: What writes.
+        model: What writes; None while it is not in memory.
         text: The prompt.
         sampling: How tokens are chosen.
         prompt: The prompt's tokens.
@@ -188,7 +205,7 @@ class Writing:
         steps: What has been computed.
     """
 
-    model: LoadedModel
+    model: LoadedModel | None
     text: str
     sampling: Sampling
     prompt: tuple[Token, ...] = ()
@@ -211,16 +228,28 @@ class Writing:
             if self.steps[-1].over:
                 raise ValueError(f"the writing is over: {self.steps[-1].over}")
             self.ids.append(self.steps[-1].chosen.id)
+        self.steps.append(self._choose(self._read(), len(self.steps)))
+        return self.steps[-1]
+
+    def rest(self) -> None:
+        """Let go of what takes memory; the steps stay, and the next one reads the whole text again."""
+        self.cache, self.layers = None, []
+
+    def wake(self) -> None:
+        """Read the text again if what was kept of it is gone."""
+        if self.cache is None and self.steps:
+            self._read()
+
+    def _read(self) -> Float[Tensor, " V"]:
         seen = self.ids if self.cache is None else self.ids[-1:]
         module = self.model.module
         with recording(module) if module._can_set_attn_implementation() else nullcontext() as record:
             logits, self.cache = read_on(self.model, seen, self.cache)
         self._record([] if record is None else record.layers, len(seen))
-        self.steps.append(self._choose(logits, len(self.steps)))
-        return self.steps[-1]
+        return logits
 
     def _record(self, layers: Sequence[LayerAttention], new: int) -> None:
-        if not self.steps:
+        if new == len(self.ids):
             # Terms that are matrices do not grow by themselves, and one token has no triangle to read a mask from.
             plain = all(a.formula.causal and a.formula.allowed is None and a.formula.bias is None for a in layers)
             self.layers = list(layers) if plain else []
@@ -333,14 +362,55 @@ def next_probabilities(model: LoadedModel, ids: Sequence[int], *, masked: bool) 
     Returns:
         T − 1 probabilities.
     """
-    module = model.module
-    edits, given = {}, torch.tensor([list(ids)], device=module.device)
-    if not masked:
-        layers = capture(module, input_ids=given[:, :1])._layers(None)  # where some have no attention, fewer than all
-        edits = {(n, h): BLIND for n, layer in enumerate(layers) for h in range(layer.heads)}
-    with editing(module, edits):
-        logits = module(input_ids=given, use_cache=False).logits[0, :-1]
-    return tuple(logits.double().softmax(dim=-1).gather(1, given[0, 1:, None])[:, 0].tolist())
+    given = torch.tensor([list(ids)], device=model.module.device)
+    with nullcontext() if masked else changing(model.module, _unmasked):
+        logits, _ = scores_of(model, given, keep=False, last=False)
+    return tuple(_of_next(logits[0, :-1], given[0, 1:]))
+
+
+def _unmasked(seen: Attended, output: Float[Tensor, "B Q H Dv"]) -> Float[Tensor, "B Q H Dv"]:
+    each = enumerate(zip(seen.query, seen.key, seen.value, strict=True))
+    contexts = [trace_attention(*one, seen.formula(n).changed(BLIND)).context.transpose(0, 1) for n, one in each]
+    return torch.stack(contexts).to(output.dtype)
+
+
+def _of_next(logits: Float[Tensor, "T V"], ids: Int[Tensor, " T"]) -> list[float]:
+    return logits.double().softmax(dim=-1).gather(1, ids[:, None])[:, 0].tolist()
+
+
+@dataclass
+class Guesses:
+    """The probability of each next token of a text, as :func:`next_probabilities`, but read on in pieces.
+
+    Attributes:
+        model: What reads.
+        ids: T tokens.
+        within: Gives a context in which it reads.
+        found: What is known so far: T − 1 probabilities in the end.
+    """
+
+    model: LoadedModel
+    ids: Sequence[int]
+    within: Callable[[], AbstractContextManager] = nullcontext
+    found: list[float] = field(default_factory=list)
+    cache: Any = None
+
+    @property
+    def done(self) -> bool:
+        """Whether all are found."""
+        return len(self.found) >= len(self.ids) - 1
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Read a piece more."""
+        start = len(self.found)
+        ids = torch.tensor([list(self.ids[start : min(start + PIECE, len(self.ids) - 1) + 1])])
+        ids = ids.to(self.model.module.device)
+        with self.within():
+            logits, self.cache = scores_of(self.model, ids[:, :-1], self.cache, last=False)
+        self.found += _of_next(logits[0], ids[0, 1:])
+        if self.done:
+            self.cache = None
 
 
 # What pages ask for, in the compute thread: each call does one piece of work at most
@@ -357,7 +427,8 @@ def advance(model: str, text: str, limit: int, sampling: Sampling, number: int) 
         if writing.steps and writing.steps[-1].over:
             raise IndexError(f"the writing is over after step {writing.steps[-1].number}")
         writing.step()
-        _keep_bounded()
+        key, device = _key(model, text, limit, sampling), str(writing.model.module.device)
+        compute._keep(key, writing, writing.bytes, device, writing.rest)
     return writing.steps[number] if number < len(writing.steps) else None
 
 
@@ -395,8 +466,21 @@ def strip_at(model: str, text: str, limit: int, sampling: Sampling, number: int,
     return thumbnails(_writing(model, text, limit, sampling).seen(number), layer)
 
 
-def cheat_at(model: str, text: str, limit: int, sampling: Sampling, number: int) -> Cheat | None:
-    """Return what the model says of each next token of the text at a step, with and without mask; None as above."""
+def guesses_at(model: str, text: str, limit: int, sampling: Sampling, number: int) -> Guesses | None:
+    """Return what is to be read, in pieces, for :func:`cheat_at`; None as above."""
+    if advance(model, text, limit, sampling, number) is None:
+        return None
+    writing = _writing(model, text, limit, sampling)
+    return Guesses(writing.model, writing._ids(number)[:LONGEST_CHEAT])
+
+
+def cheat_at(
+    model: str, text: str, limit: int, sampling: Sampling, number: int, masked: Sequence[float] | None = None
+) -> Cheat | None:
+    """Return what the model says of each next token of the text at a step, with and without mask; None as above.
+
+    What it says with the mask can be given: found in pieces, from :func:`guesses_at`.
+    """
     if advance(model, text, limit, sampling, number) is None:
         return None
     writing = _writing(model, text, limit, sampling)
@@ -404,15 +488,20 @@ def cheat_at(model: str, text: str, limit: int, sampling: Sampling, number: int)
     labels = writing.written(number).labels[: len(ids)]
     if len(ids) < 2:
         return Cheat(labels, (), ())
-    found = (next_probabilities(writing.model, ids, masked=masked) for masked in (True, False))
-    return Cheat(labels, *found)
+    masked = next_probabilities(writing.model, ids, masked=True) if masked is None else tuple(masked)
+    return Cheat(labels, masked, next_probabilities(writing.model, ids, masked=False))
 
 
-_writings: "OrderedDict[tuple[str, str, int, Sampling], Writing]" = OrderedDict()
+_writings: "OrderedDict[tuple[str, str, int, Sampling], Writing]" = OrderedDict()  # what is large is in the store
+
+
+def _key(model: str, text: str, limit: int, sampling: Sampling) -> Key:
+    return Key(model, text, what=("writing", limit, sampling))
 
 
 def _writing(model: str, text: str, limit: int, sampling: Sampling) -> Writing:
     key = (model, text, limit, sampling)
+    stored = compute._store.get(_key(*key)) is not None  # and so the last to go
     if key not in _writings:
         loaded = compute._model(model)
         if not _writes(loaded):
@@ -420,13 +509,23 @@ def _writing(model: str, text: str, limit: int, sampling: Sampling) -> Writing:
         kept = compute._fit(model, text, min(limit, loaded.limit or limit))[0].text
         _writings[key] = Writing(loaded, kept, sampling)
     _writings.move_to_end(key)
-    return _writings[key]
+    while len(_writings) > MOST_WRITINGS:
+        gone = _key(*_writings.popitem(last=False)[0])
+        compute._store.drop(gone.__eq__)
+    if (writing := _writings[key]).model is None:
+        writing.model = compute._model(model)
+    job_log.note(model, len(writing.ids), text, stored=stored)
+    return writing
 
 
-def _keep_bounded() -> None:
-    bound = positive("GAZE_CACHE_MB", 512) * 2**20 / 2
-    while len(_writings) > 1 and sum(writing.bytes for writing in _writings.values()) > bound:
-        _writings.popitem(last=False)
+def _let_go(model: str) -> None:
+    """Let a model leave memory; the steps stay."""
+    for key in [key for key in _writings if key[0] == model]:
+        _writings[key].rest()
+        _writings[key].model = None
+
+
+compute._users.append(_let_go)
 
 
 def _writes(model: LoadedModel) -> bool:

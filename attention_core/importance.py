@@ -6,6 +6,8 @@ here both are numbers of the same heads, side by side.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +17,12 @@ from torch import Tensor
 
 from attention_core.dot_product import trace_attention
 from attention_core.edits import OFF, Edits, editing
+from attention_core.generating import _writes, scores_of
 from attention_core.interface import Attended, changing
 from attention_core.models.loading import LoadedModel
-from attention_core.outcomes import Outcome
+from attention_core.outcomes import Outcome, Token
+
+PASSES = 600  # tokens × layers in one piece of work
 
 
 @torch.no_grad()
@@ -43,10 +48,61 @@ def knocked_out(
         return outcome(model, ids.expand(len(heads), -1))
 
 
-def pieces(layers: int, heads: int, tokens: int, most: int = 64) -> Iterator[list[tuple[int, int]]]:
+@dataclass
+class KnockedOut:
+    """The outcome without each of some heads, as :func:`knocked_out`, but a long text is read in pieces.
+
+    That takes a model that keeps keys and values, and an outcome after the last token; else there is one piece.
+
+    Attributes:
+        model: What reads.
+        ids: The text's tokens.
+        outcome: What is asked.
+        heads: Layer and head of each, from 0.
+        most: About how many tokens a piece has, those of all heads' sequences together.
+        found: (N) outcomes, once it is done.
+    """
+
+    model: LoadedModel
+    ids: Int[Tensor, "1 T"]
+    outcome: Outcome
+    heads: Sequence[tuple[int, int]]
+    most: int
+    found: Float[Tensor, " N"] | None = None
+    read: int = 0
+    cache: Any = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the outcomes are found."""
+        return self.found is not None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Read a piece more."""
+        asked, count = self.outcome, self.ids.shape[1]
+        size = max(1, self.most // len(self.heads))
+        after_the_last = isinstance(asked, Token) and asked.position in (-1, count - 1)
+        if count <= size or not after_the_last or not _writes(self.model):
+            self.found = knocked_out(self.model, self.ids, asked, self.heads)
+            return
+        ids = self.ids[:, self.read : self.read + size].expand(len(self.heads), -1)
+        with editing(self.model.module, *({head: OFF} for head in self.heads)):
+            scores, self.cache = scores_of(self.model, ids, self.cache)
+        self.read += ids.shape[1]
+        if self.read == count:
+            self.found, self.cache = scores[:, -1].log_softmax(dim=-1)[:, asked.id], None
+
+
+def batch_tokens(layers: int) -> int:
+    """Return how many tokens one piece of work takes through a model of so many layers, at least 1."""
+    return max(1, PASSES // layers)
+
+
+def pieces(layers: int, heads: int, tokens: int, most: int | None = None) -> Iterator[list[tuple[int, int]]]:
     """Cut a model's heads into batches of at most about ``most`` tokens, so that nobody else waits long for one."""
     every = [(layer, head) for layer in range(layers) for head in range(heads)]
-    size = max(1, most // tokens)
+    size = max(1, (batch_tokens(layers) if most is None else most) // tokens)
     for start in range(0, len(every), size):
         yield every[start : start + size]
 

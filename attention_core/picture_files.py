@@ -6,7 +6,8 @@ import warnings
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-MOST_BYTES = 5 * 2**20
+from attention_core.settings import settings
+
 MOST_PIXELS = 25_000_000  # a small file may unfold to more than memory holds
 MOST_ASPECT = 20
 KINDS = ("PNG", "JPEG", "WEBP")
@@ -28,8 +29,9 @@ def open_picture(data: bytes) -> Image.Image:
     """
     if not data:
         raise PictureRefusedError("empty")
-    if len(data) > MOST_BYTES:
-        raise PictureRefusedError("large", size=f"{len(data) / 2**20:.1f}", most=MOST_BYTES // 2**20)
+    most = settings().max_upload_mb
+    if len(data) > most * 2**20:
+        raise PictureRefusedError("large", size=f"{len(data) / 2**20:.1f}", most=most)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a bomb, which is defused below

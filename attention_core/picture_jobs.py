@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attention_core import compute, job_log
 from attention_core.picture_files import open_picture
-from attention_core.settings import positive
+from attention_core.store import Key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +69,6 @@ class PictureReading:
 _lock = threading.Lock()
 _uploads: "OrderedDict[str, bytes]" = OrderedDict()
 _models: "OrderedDict[str, SeeingModel]" = OrderedDict()
-_seen: "OrderedDict[tuple[str, str], tuple[SeenPicture, float]]" = OrderedDict()
 
 
 def tiny_accuracy() -> dict[str, float]:
@@ -171,8 +171,7 @@ def _model(name: str) -> "SeeingModel":
         while sum(kept != TINY for kept in _models) >= MODELS and name != TINY:
             gone = next(kept for kept in _models if kept != TINY)
             del _models[gone]
-            for key in [key for key in _seen if key[0] == gone]:
-                del _seen[key]
+            compute._store.drop(lambda key, gone=gone: key.what == "picture" and key.model == gone)
             gc.collect()
         _models[name] = load_seeing(name)
     return _models[name]
@@ -181,15 +180,16 @@ def _model(name: str) -> "SeeingModel":
 def _picture(model: str, picture: str) -> "tuple[SeenPicture, float]":
     from attention_core.pictures import see
 
-    key = (model, picture)
-    if key not in _seen:
+    key = Key(model, picture, what="picture")
+    kept = compute._store.get(key)
+    if stored := kept is not None:
+        shown, seconds = kept
+    else:
         data = (FOLDER / f"{picture}.png").read_bytes() if picture in SHIPPED else _uploads[picture]
         loaded = _model(model)
         start = time.perf_counter()
         shown = see(loaded, open_picture(data))
-        _seen[key] = shown, time.perf_counter() - start
-    _seen.move_to_end(key)
-    bound = positive("GAZE_CACHE_MB", 512) * 2**20 / 2
-    while len(_seen) > 1 and sum(shown.seen.bytes for shown, _ in _seen.values()) > bound:
-        _seen.popitem(last=False)
-    return _seen[key]
+        seconds = time.perf_counter() - start
+        compute._keep(key, (shown, seconds), shown.seen.bytes, str(loaded.module.device))
+    job_log.note(model, len(shown.seen.tokens), None, stored=stored)
+    return shown, seconds

@@ -4,24 +4,25 @@ Edits are told here as links and pages tell them, in words of the text and witho
 everybody who asks the same.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from cachetools import LRUCache
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
 from attention_core import compute
-from attention_core.captured import Capture, capture
+from attention_core.captured import Capture
 from attention_core.distance import js_distance, layer_rows
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
 from attention_core.export import call_of, comment_on
 from attention_core.formula import Formula
-from attention_core.importance import gradient_times_weight, knocked_out, outcome_of
+from attention_core.importance import KnockedOut, batch_tokens, gradient_times_weight, outcome_of
 from attention_core.inputs import Input
 from attention_core.models.loading import LoadedModel
 from attention_core.outcomes import Outcome, Similarity, Token, divergence, embedding, log_probabilities, predicts
@@ -29,7 +30,6 @@ from attention_core.relations import MARKED, sentences
 from attention_core.views import HeadView, view_head
 
 TOP = 10
-KEPT = 16  # captures of edited models
 KINDS = ("off", "scale", "uniform", "key", "cut", "instead", "unscaled", "temperature", "unmasked", "unbiased", "wide")
 FORMULAS = {
     "unscaled": Formula(scaled=False),
@@ -175,19 +175,29 @@ def meant(model: str, text: str | Input, limit: int, told: Sequence[Told], most:
     before = embedding(loaded, ids)[0].cpu()
     with editing(loaded.module, changes(model, text, limit, told)):
         after = embedding(loaded, ids)[0].cpu()
-    shipped = dict.fromkeys(sentence.text for relation in MARKED for sentence in sentences(relation))
-    if model not in _shelf:
-        _shelf.clear()
-        _shelf[model] = {other: embedding(loaded, _ids(model, other, limit))[0].cpu() for other in shipped}
-    texts = [other for other in shipped if other != text]
-    sides = [{other: float(side @ _shelf[model][other]) for other in texts} for side in (before, after)]
+    while shelve(model, limit):
+        pass
+    shelf = _shelf[model]
+    texts = [other for other in shelf if other != text]
+    sides = [{other: float(side @ shelf[other]) for other in texts} for side in (before, after)]
     near = [sorted(texts, key=lambda other, of=side: -of[other])[:most] for side in sides]
     names = sorted(dict.fromkeys(near[0] + near[1]), key=lambda other: -sides[0][other])
     columns = (np.array([side[name] for name in names]) for side in sides)
     return Meant(float(before @ after), tuple(names), *columns)
 
 
-_shelf: dict[str, dict[str, Tensor]] = {}
+_shelf: LRUCache[str, dict[str, Tensor]] = LRUCache(8)  # what the shipped sentences mean to some models
+
+
+@torch.no_grad()
+def shelve(model: str, limit: int) -> int:
+    """Read one more of the shipped sentences for :func:`meant`; return how many are left. In the compute thread."""
+    shelf = _shelf.setdefault(model, {})
+    shipped = dict.fromkeys(sentence.text for relation in MARKED for sentence in sentences(relation))
+    left = [other for other in shipped if other not in shelf]
+    if left:
+        shelf[left[0]] = embedding(compute._model(model), _ids(model, left[0], limit))[0].cpu()
+    return max(0, len(left) - 1)
 
 
 def moved(model: str, text: str | Input, limit: int, told: tuple[Told, ...], layer: int) -> Float[ndarray, " H"]:
@@ -302,18 +312,12 @@ def _row_and_sink(seen: Capture, layer: int, head: int, edit: Edit) -> Float[nda
 
 def edited(model: str, text: str | Input, limit: int, told: tuple[Told, ...]) -> Capture:
     """Return a capture of the edited model. In the compute thread."""
-    key = (model, text, limit, told)
-    if key not in _edited:
-        loaded, asked = compute._model(model), compute._kept(model, text, limit)
-        with editing(loaded.module, changes(model, text, limit, told)):
-            _edited[key] = capture(loaded, asked)
-        while len(_edited) > KEPT:
-            _edited.popitem(last=False)
-    _edited.move_to_end(key)
-    return _edited[key]
 
+    def edits() -> AbstractContextManager:
+        return editing(compute._model(model).module, changes(model, text, limit, told))
 
-_edited: "OrderedDict[tuple[str, str | Input, int, tuple[Told, ...]], Capture]" = OrderedDict()
+    # The limit is that of a sentence whose weights come instead.
+    return compute._capture(model, compute._kept(model, text, limit), edits=(limit, *told), editing=edits)[0]
 
 
 @torch.no_grad()
@@ -327,10 +331,16 @@ def outcome(model: str, limit: int, aim: int | str, text: str | Input) -> Outcom
 
 def without_each(
     model: str, text: str | Input, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]
-) -> Float[ndarray, " N"]:
-    """Return the outcome without each of some heads. In the compute thread."""
+) -> KnockedOut:
+    """Return what is to be read, in pieces, for the outcome without each of some heads. In the compute thread."""
     asked = outcome(model, limit, aim, text)
-    return knocked_out(compute._model(model), _ids(model, text, limit), asked, heads).double().cpu().numpy()
+    most = batch_tokens(compute._seen(model, text, limit).layers)
+    return KnockedOut(compute._model(model), _ids(model, text, limit), asked, heads, most)
+
+
+def outcomes(read: KnockedOut) -> Float[ndarray, " N"]:
+    """Return the outcomes once that has been read."""
+    return read.found.double().cpu().numpy()
 
 
 def without_all(model: str, text: str | Input, limit: int, aim: int | str, heads: Sequence[tuple[int, int]]) -> float:

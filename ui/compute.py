@@ -1,15 +1,19 @@
 """Cached doors to attention_core. Arguments are strings and numbers; the work is done in the one compute thread."""
 
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import streamlit as st
+from streamlit import config, runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from attention_core import compute
+from attention_core import compute, job_log
 from attention_core.errors import ModelDamaged, ModelError, ModelMissing, NoTokens
 from attention_core.inputs import Input
 from attention_core.models.catalogue import offered
-from attention_core.settings import positive
+from attention_core.settings import settings
+from attention_core.turns import Asker
 from ui import link
 from ui.text import plain, shortened, t
 
@@ -22,11 +26,36 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Work(Protocol):
+    """Work that is done a step at a time."""
+
+    done: bool
+
+    def step(self) -> None:
+        """Do a piece more."""
+
+
+W = TypeVar("W", bound=Work)
 # What the reader's visit knows: what went wrong, the model to be shown next, the last that could be opened, and the one
 # before it, as long as the last has shown nothing.
 FAILED, NEXT, LAST, BEFORE = "_failed", "_next_model", "_last_model", "_model_before"
 OF_A_MODEL = ("layer", "head", "also", "without", "aim")  # controls whose values are those of one model
-LIMIT = max(3, int(positive("GAZE_MAX_TOKENS", 512)))
+LIMIT = settings().max_tokens
+config.set_option("server.maxUploadSize", settings().max_upload_mb)
+job_log.show()
+
+
+def _session() -> Asker:
+    """Return in whose name this thread asks: a session's, whose jobs are not started once it is closed."""
+    run = get_script_run_ctx(suppress_warning=True)
+    if run is None or not runtime.exists():
+        return Asker(threading.get_ident())
+    return Asker(run.session_id, lambda: runtime.get_instance().is_active_session(run.session_id), st.stop)
+
+
+compute.asked_by(_session)
 
 
 def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
@@ -47,6 +76,13 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
 
     ask.raising = shared  # the same for those who can go on without it
     return ask
+
+
+def in_pieces(work: W) -> W:
+    """Do work a piece at a time, so that others are served in between."""
+    while not work.done:
+        compute.run(work.step)
+    return work
 
 
 def _give_up(error: ModelError) -> None:

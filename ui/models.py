@@ -9,6 +9,7 @@ from attention_core.models import hub
 from attention_core.models.catalogue import Listed, is_path, listed, offered, source
 from attention_core.models.optional import OPTIONAL, command, installed
 from attention_core.models.sees import sees, that_read
+from attention_core.settings import settings
 from ui import link
 from ui.compute import BEFORE, FAILED, LAST, NEXT, OF_A_MODEL, as_it_was, failed, ready
 from ui.text import note, plain, say, shortened, t
@@ -111,7 +112,10 @@ def _asked_by_link() -> None:
         if name in st.session_state.get(WANTED, {}):
             _forget(WANTED)
         return
-    if ("/" in name and hub.plausible(name)) or name in listed() or name in OPTIONAL:
+    if not is_path(name) and not settings().fetches(name):
+        link.forget("model")
+        link.tell("opening.not_here", model=name[:40])
+    elif ("/" in name and hub.plausible(name)) or name in listed() or name in OPTIONAL:
         rest = {key: value for key in OF_A_MODEL if (value := link.said(key))}
         st.session_state[WANTED] = {name: rest}
         link.forget("model", *OF_A_MODEL)
@@ -146,7 +150,10 @@ def _others(models: dict[str, str]) -> None:
     place = st.popover(t("opening.others"), key=key, icon=":material/add:", on_change="rerun")
     if not place.open:
         return
-    known = listed()
+    if settings().public:
+        place.caption(t("opening.public"))
+        return
+    known = {name: one for name, one in listed().items() if settings().allows(name)}
     with place:
         say("opening.intro")
         name = st.selectbox(
@@ -162,7 +169,7 @@ def _others(models: dict[str, str]) -> None:
         if name := (name or "").strip():
             _one(name, models)
         for optional in OPTIONAL:
-            if not installed(optional):
+            if not installed(optional) and settings().allows(optional):
                 _optional(optional)
         note("opening.folder")
 
@@ -176,6 +183,9 @@ def _one(name: str, models: dict[str, str]) -> None:
         return
     if not hub.plausible(name):
         st.error(t("opening.no_name", model=plain(shortened(name, 40))))
+        return
+    if not settings().fetches(name):
+        st.error(t("opening.not_here", model=plain(shortened(name, 40))))
         return
     if name in listed():
         _about(name, listed()[name])

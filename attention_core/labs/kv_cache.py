@@ -10,10 +10,12 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -24,9 +26,10 @@ from attention_core import compute, generating
 from attention_core.captured import capture
 from attention_core.distance import js_distance
 from attention_core.dot_product import trace_attention
-from attention_core.generating import Sampling, next_probabilities, read_on
+from attention_core.generating import Guesses, Sampling, held_bytes, read_on
 from attention_core.interface import Attended, LayerAttention, changing
 from attention_core.models.loading import LoadedModel
+from attention_core.store import Key
 
 if TYPE_CHECKING:
     from attention_core.views import HeadView
@@ -156,7 +159,16 @@ class Cost(NamedTuple):
 
 
 def shape_of(model: LoadedModel) -> Shape:
-    """Return the shape of a model in memory: of the layers that attend, as one token goes through them."""
+    """Return the shape of a model in memory: of the layers that attend, as one token goes through them, once."""
+    if model.module not in _shapes:
+        _shapes[model.module] = _shape_of(model)
+    return _shapes[model.module]
+
+
+_shapes: WeakKeyDictionary[nn.Module, Shape] = WeakKeyDictionary()
+
+
+def _shape_of(model: LoadedModel) -> Shape:
     given = torch.zeros(1, 1, dtype=torch.long, device=model.module.device)
     layers = capture(model.module, input_ids=given)._layers(None)
     first, config = layers[0], model.module.config
@@ -279,6 +291,7 @@ def cost_at(model: str, text: str, limit: int, sampling: Sampling, number: int) 
     if generating.advance(model, text, limit, sampling, number) is None:
         return None
     writing = generating._writing(model, text, limit, sampling)
+    writing.wake()
     tokens, layers = len(writing.prompt) + number, shape_of(writing.model).layers
     before = holds(writing.cache, tokens - 1)
     seen = [tokens] * layers if before is None else [kept + 1 for kept in before.kept]
@@ -297,23 +310,30 @@ def lap(model: str, text: str, limit: int, cached: bool, number: int) -> Lap | N
     ids, laps, state = _race(model, text, limit, cached)
     if number >= len(laps):
         loaded = compute._model(model)
+        if cached and laps and state["cache"] is None:  # what was kept has left the store
+            state["cache"] = read_on(loaded, ids[:-1])[1]
         start = time.perf_counter()
         read = ids[-1:] if state["cache"] is not None else ids
         logits, state["cache"] = read_on(loaded, read, state["cache"], keep=cached)
         found = int(logits.argmax())
         laps.append(Lap(found, time.perf_counter() - start))
         ids.append(found)
+        if cached:
+            key, device = _key(model, text, limit), str(loaded.module.device)
+            compute._keep(key, state, held_bytes(state["cache"]), device, lambda: state.update(cache=None))
     return laps[number] if number < len(laps) else None
 
 
-def paragraph_perplexity(model: str, groups: int) -> tuple[float, int]:
-    """Return the perplexity of the paragraph in ``assets``, with ``groups`` key-value heads, and its tokens."""
+def paragraph(model: str, groups: int) -> Guesses:
+    """Return the paragraph in ``assets``, to be read in pieces with ``groups`` key-value heads."""
     loaded = compute._model(model)
     ids = loaded.tokenizer(PARAGRAPH.read_text(encoding="utf-8").strip())["input_ids"]
-    if groups == shape_of(loaded).groups:
-        return perplexity(next_probabilities(loaded, ids, masked=True)), len(ids)
-    with pooling(loaded, groups):
-        return perplexity(next_probabilities(loaded, ids, masked=True)), len(ids)
+    return Guesses(loaded, ids, nullcontext if groups == shape_of(loaded).groups else partial(pooling, loaded, groups))
+
+
+def paragraph_perplexity(read: Guesses) -> tuple[float, int]:
+    """Return the perplexity of the paragraph once it has been read, and its tokens."""
+    return perplexity(read.found), len(read.ids)
 
 
 @torch.no_grad()
@@ -348,5 +368,10 @@ def _race(model: str, text: str, limit: int, cached: bool) -> tuple[list[int], l
         _races[key] = [token.id for token in start.prompt], [], {"cache": None}
     _races.move_to_end(key)
     while len(_races) > RACES:
-        _races.popitem(last=False)
+        gone = _key(*_races.popitem(last=False)[0][:3])
+        compute._store.drop(gone.__eq__)
     return _races[key]
+
+
+def _key(model: str, text: str, limit: int) -> Key:
+    return Key(model, text, what=("race", limit))

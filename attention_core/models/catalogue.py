@@ -1,7 +1,8 @@
 """The models that the app offers: what is here, and a list of models that are worth getting.
 
 Here are the embedded ones, optional packages that somebody installed, folders and .gguf files of ``GAZE_MODELS_DIR``,
-and models from the hub that were fetched whole. A name is looked up in that list, never used as a path.
+and models from the hub that were fetched whole, as far as the host allows them; in public mode only what was installed.
+A name is looked up in that list, never used as a path.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from attention_core.errors import ModelUnknown, PathRefused
 from attention_core.models.embedded import EMBEDDED, MANIFEST, needs_conversion, unconverted
 from attention_core.models.optional import OPTIONAL, converted, installed
+from attention_core.settings import settings
 
 LIST = Path(__file__).parents[2] / "assets" / "models.toml"
 
@@ -52,8 +54,9 @@ def offered() -> dict[str, str]:
     found = {name: model.title for name, model in EMBEDDED.items()}
     found |= {name: model.title for name, model in OPTIONAL.items() if installed(name)}
     found |= {name: name for name in sorted(local()) if name not in found}
-    known = listed()
-    return found | {name: known[name].title if name in known else name for name in cached_names() if name not in found}
+    known, fetched = listed(), [] if settings().public else cached_names()
+    found |= {name: known[name].title if name in known else name for name in fetched if name not in found}
+    return {name: title for name, title in found.items() if name in EMBEDDED or settings().allows(name)}
 
 
 def source(name: str) -> str:
@@ -65,11 +68,13 @@ def source(name: str) -> str:
     """
     from attention_core.models.hub import cached
 
+    if name not in EMBEDDED and not settings().allows(name) and not is_path(name):
+        raise ModelUnknown(name, "it is not among the models that are allowed here", f"choose one of {_choices()}")
     if name in EMBEDDED or (name in OPTIONAL and installed(name)):
         return name
     if path := local().get(name):
         return str(path)
-    if cached(name):
+    if cached(name) and not settings().public:
         return name
     if is_path(name):
         raise PathRefused(name, "a model is opened by its name, never by a path", f"choose one of {_choices()}")
@@ -100,7 +105,7 @@ def _choices() -> str:
 
 
 def _root() -> Path | None:
-    root = os.environ.get("GAZE_MODELS_DIR")
+    root = "" if settings().public else settings().models_dir
     return Path(root) if root and Path(root).is_dir() else None
 
 

@@ -19,6 +19,7 @@ from filelock import FileLock
 from safetensors import SafetensorError
 
 from attention_core.errors import REPAIR, ModelDamaged, ModelError, ModelMissing
+from attention_core.settings import settings
 
 MANIFEST = "gaze.json"
 
@@ -41,7 +42,7 @@ EMBEDDED = {
 def cache_folder() -> Path:
     """Return the folder for converted models: ``GAZE_CACHE_DIR``, or ``gaze`` in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("GAZE_CACHE_DIR") or Path(base) / "gaze")
+    return Path(settings().cache_dir or Path(base) / "gaze")
 
 
 def published_file(name: str) -> Path:

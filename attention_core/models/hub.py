@@ -35,6 +35,7 @@ from attention_core.errors import (
     HubBroke,
     KindUnknown,
     ModelError,
+    ModelUnknown,
     NoNetwork,
     NoTokeniser,
     NotOnHub,
@@ -43,9 +44,8 @@ from attention_core.errors import (
 )
 from attention_core.models.embedded import EMBEDDED
 from attention_core.models.files import complete, has_tokeniser, read_config, refuse, wanted
-from attention_core.settings import positive
+from attention_core.settings import settings
 
-MOST_MB = 4000
 PATIENCE = 30  # seconds without a sign of life from anybody who waits, until a download ends
 TIMEOUT = 10  # seconds for an answer of the hub
 HERE = f"{' and '.join(EMBEDDED)} need none"
@@ -222,7 +222,12 @@ def fetch(name: str, who: str) -> Download:
     Args:
         name: The model.
         who: Who waits; they must say so again every few seconds, by :meth:`Download.wait`.
+
+    Raises:
+        ModelUnknown: If the host does not allow it.
     """
+    if not settings().fetches(name):
+        raise ModelUnknown(name, "it is not among the models that are allowed here", "choose one that is here")
     with _lock:
         one = _downloads.get(name)
         if one is None or one.finished or not one.waited_for:  # one that is about to stop can't be joined
@@ -320,7 +325,7 @@ def _told(name: str, error: Exception, *, half_way: bool = False) -> ModelError:
 
 
 def _check_size(title: str, repository: Repository) -> None:
-    size, most = repository.bytes / 1e6, positive("GAZE_MAX_MODEL_MB", MOST_MB)
+    size, most = repository.bytes / 1e6, settings().max_model_mb
     if size > most:
         raise TooLarge(title, f"{size:,.0f} MB > {most:,.0f} MB", "set GAZE_MAX_MODEL_MB, or choose a smaller model")
     place = Path(constants.HF_HUB_CACHE)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-import psutil
 import torch
 from transformers import (
     AutoConfig,
@@ -24,7 +23,7 @@ from transformers import (
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers.utils import logging as transformers_logging
 
-from attention_core import interface
+from attention_core import interface, memory
 from attention_core.errors import (
     FilesBroken,
     FolderBroken,
@@ -43,6 +42,7 @@ from attention_core.models.catalogue import local
 from attention_core.models.embedded import EMBEDDED, cache_folder, converted_folder, published_file
 from attention_core.models.files import check_folder, check_weights, read_config, undivided, weight_bytes
 from attention_core.models.optional import OPTIONAL, optional_folder
+from attention_core.settings import settings
 
 transformers_logging.disable_progress_bar()
 
@@ -100,7 +100,7 @@ class LoadedModel:
 
 def best_device() -> torch.device:
     """Return ``GAZE_DEVICE`` if set, else the first of cuda, mps and cpu that this machine has."""
-    if told := os.environ.get("GAZE_DEVICE"):
+    if told := settings().device:
         return torch.device(told)
     if torch.cuda.is_available():
         return torch.device("cuda")
@@ -133,7 +133,7 @@ def load_model(
         ModelUnknown: If there is no such model.
         ModelError: For everything else that can be wrong with a model; ``attention_core.errors`` has the list.
     """
-    if device is None and os.environ.get("GAZE_DEVICE") == "auto":
+    if device is None and settings().device == "auto":
         device = "auto"
     split = device == "auto" or isinstance(device, Mapping)
     place = None if split else best_device() if device is None else torch.device(device)
@@ -178,7 +178,7 @@ def _load_gguf(title: str, path: Path, broken: type[ModelError], load: Callable[
 
 
 def _split(name: str, device: str | Mapping[str, str | int]) -> dict[str, object]:
-    told = os.environ.get("GAZE_MAX_MEMORY", "")
+    told = settings().max_memory
     try:
         bounds = dict(part.split("=") for part in told.split(",") if part)
     except ValueError as error:
@@ -306,25 +306,11 @@ def out_of_memory(error: BaseException) -> bool:
 
 def _check_memory(title: str, needed: int, device: torch.device) -> None:
     # Linux gives memory that it does not have, and ends the whole app when it is used.
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-    elif device.type == "cpu":
-        free = _free_memory()
-    else:
+    if device.type not in ("cuda", "cpu"):
         return
-    if needed > free:
+    if needed > (free := memory.free(device)):
         sizes = f"{needed / 1e6:,.0f} MB > {free / 1e6:,.0f} MB"
         raise OutOfMemory(title, sizes, "close other programs, choose a smaller model, or set GAZE_DEVICE=auto")
-
-
-def _free_memory() -> int:
-    free = psutil.virtual_memory().available
-    try:  # a container may have less
-        group = Path("/sys/fs/cgroup")
-        most, used = ((group / name).read_text() for name in ("memory.max", "memory.current"))
-        return min(free, int(most) - int(used))
-    except (OSError, ValueError):
-        return free
 
 
 def _check_numbers(title: str, module: PreTrainedModel) -> None:

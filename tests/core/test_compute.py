@@ -1,7 +1,6 @@
 """The one compute thread and the store of captures, shared by everyone who is on the page."""
 
 import threading
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 
 from attention_core import captured, compute
 from attention_core.errors import ModelMissing, NoTokens
+from attention_core.store import Key, Store
 from attention_core.tokens import read_tokens
 from attention_core.views import thumbnails, view_head
 
@@ -20,7 +20,7 @@ CALLERS = 7
 def _store(models, monkeypatch):
     """An empty store, and the models that are in memory anyway."""
     monkeypatch.setattr(compute, "_models", dict(models))
-    monkeypatch.setattr(compute, "_captures", OrderedDict())
+    monkeypatch.setattr(compute, "_store", Store())
     compute._fit.cache_clear()
     yield
     compute._fit.cache_clear()
@@ -130,31 +130,37 @@ def test_views_are_those_of_the_capture(models):
 def test_the_store_is_bounded(counted, monkeypatch):
     texts = [f"{word} is one word of three" for word in ("cat", "dog", "cake", "rain", "mat")]
     compute.run(compute.read, "minilm", texts[0], 512)
-    (first, _) = next(iter(compute._captures.values()))
-    bound = 3.5 * first.bytes
+    bound = 3.5 * compute._store.held("cpu")
     monkeypatch.setenv("GAZE_CACHE_MB", str(bound / 2**20))
     for text in texts[1:]:
         compute.run(compute.read, "minilm", texts[0], 512)  # looked at again and again
         compute.run(compute.read, "minilm", text, 512)
-        assert sum(seen.bytes for seen, _ in compute._captures.values()) <= bound
-    assert [text for _, text in compute._captures] == [texts[3], texts[0], texts[4]]  # least recently used first
+        assert compute._store.held("cpu") <= bound
+    assert {key.text for key in compute._store} == {texts[3], texts[0], texts[4]}  # the least recently used are gone
     assert len(counted) == len(texts)
     compute.run(compute.read, "minilm", texts[1], 512)  # gone: read again
     assert len(counted) == len(texts) + 1
 
 
-def test_a_text_larger_than_the_store_is_shown_all_the_same(counted, monkeypatch):
-    monkeypatch.setenv("GAZE_CACHE_MB", "0.001")
-    for text in ("the cat sat", "the dog sat"):
-        compute.run(compute.read, "minilm", text, 512)
-        compute.run(compute.view, "minilm", text, 512, 0, 0, "token", "shown")
-    assert len(counted) == 2
-    assert len(compute._captures) == 1
+def test_a_text_larger_than_the_store_is_shown_all_the_same(counted, monkeypatch, caplog):
+    small, large = "the cat sat", "the dog sat on a mat " * 11
+    expected = compute.run(compute.view, "minilm", large, 512, 0, 0, "token", "shown")
+    compute._store.clear()
+    compute.run(compute.read, "minilm", small, 512)
+    monkeypatch.setenv("GAZE_CACHE_MB", str(2 * compute._store.held("cpu") / 2**20))
+    view = compute.run(compute.view, "minilm", large, 512, 0, 0, "token", "shown")
+    np.testing.assert_array_equal(view.weights, expected.weights)
+    compute.run(compute.view, "minilm", large, 512, 0, 0, "token", "shown")
+    assert len(counted) == 4  # every time
+    assert [key.text for key in compute._store] == [small]  # nothing had to leave for it
+    (said,) = {record.getMessage() for record in caplog.records if record.levelname == "WARNING"}
+    assert "computed, not kept" in said
+    assert "dog" not in said
 
 
 def test_bytes_are_those_of_query_key_and_value():
     compute.run(compute.read, "smollm2", "the cat sat on a mat", 512)
-    seen, _ = compute._captures["smollm2", "the cat sat on a mat"]
+    seen, _ = compute._store.get(Key("smollm2", "the cat sat on a mat", "torch.float32"))
     tokens = len(seen.tokens)
     assert seen.bytes == 30 * (9 + 3 + 3) * tokens * 64 * 4
 
@@ -177,7 +183,8 @@ def test_ten_thousand_words(models, name):
     read = compute.run(compute.read, name, text, 512)
     assert read.tokens == len(read_tokens(models[name].tokenizer, text))
     assert 400 < len(read.labels) <= 512 == read.limit
-    (_, kept), (seen, _) = next(iter(compute._captures.items()))
+    (key,) = compute._store
+    kept, (seen, _) = key.text, compute._store.get(key)
     assert text.startswith(kept + " ")
     assert len(kept.split()) + read.cut == 10_000
     view = compute.run(compute.view, name, text, 512, 1, 2, "token", "shown")

@@ -1,6 +1,7 @@
 """Writing step by step: against generate, against a capture of the whole text, and by what it must do again."""
 
 import sys
+import weakref
 from itertools import pairwise
 
 import pytest
@@ -10,9 +11,10 @@ import transformers
 from attention_core import capture, compute, generating
 from attention_core.edits import Edit, editing
 from attention_core.formula import Formula
-from attention_core.generating import MOST, Sampling, Writing, chances, next_probabilities, token_label
+from attention_core.generating import MOST, Guesses, Sampling, Writing, chances, next_probabilities, token_label
 from attention_core.models.loading import LoadedModel
 from attention_core.models.writers import writers
+from attention_core.store import Store
 from attention_core.tokens import read_tokens
 
 PROMPT = "The capital of France is"
@@ -209,6 +211,21 @@ def test_without_a_mask_every_place_sees_all(models):
     assert unmasked == pytest.approx(expected[range(len(ids) - 1), ids[1:]].tolist())
 
 
+def test_in_pieces_and_at_once_the_cheat_is_the_same(models, embedded, monkeypatch):
+    monkeypatch.setattr(generating, "PIECE", 3)
+    while (read := generating.guesses_at("smollm2", PROMPT, 512, Sampling(), 4)) is None:
+        pass
+    while not read.done:
+        read.step()
+    at_once = generating.cheat_at("smollm2", PROMPT, 512, Sampling(), 4)
+    found = generating.cheat_at("smollm2", PROMPT, 512, Sampling(), 4, read.found)
+    assert len(found.masked) == 8
+    assert found.masked == pytest.approx(at_once.masked, rel=1e-3, abs=1e-8)
+    assert (found.open, found.labels) == (at_once.open, at_once.labels)
+    alone = Guesses(models["smollm2"], [5])
+    assert alone.done and alone.found == []
+
+
 def test_the_cheat_of_try_this(models, embedded):
     for number, masked, unmasked in ((0, 0.36, 0.04), (10, 0.43, 0.63)):
         while (found := generating.cheat_at("smollm2", PROMPT, 512, Sampling(), number)) is None:
@@ -222,6 +239,7 @@ def embedded(models, monkeypatch):
     """The two models as the pages' jobs find them, and no writing yet."""
     monkeypatch.setattr(compute, "_models", dict(models))
     monkeypatch.setattr(generating, "_writings", type(generating._writings)())
+    monkeypatch.setattr(compute, "_store", Store())
 
 
 @pytest.fixture
@@ -254,17 +272,56 @@ def test_a_piece_of_work_is_one_token_and_nothing_is_computed_twice(forwards):
     assert forwards == [5, 1, 1, 1, 5, 1]
 
 
-def test_what_is_kept_is_bounded_and_comes_again(forwards, monkeypatch):
+def test_what_is_kept_is_bounded_and_comes_again(models, forwards, monkeypatch):
     asked = [("smollm2", prompt, 512, Sampling()) for prompt in (PROMPT, "Once upon", "I ate")]
     first = generating.advance(*asked[0], 0)
     size = generating._writing(*asked[0]).bytes
-    monkeypatch.setenv("GAZE_CACHE_MB", str(3 * size / 2**20))
+    monkeypatch.setenv("GAZE_CACHE_MB", str(1.2 * size / 2**20))
     for one in asked:
         generating.advance(*one, 0)
-    assert len(generating._writings) == 2
-    assert asked[0] not in generating._writings
-    assert generating.advance(*asked[0], 0) == first
-    assert len(forwards) == 4
+    assert [generating._writing(*one).bytes > 0 for one in asked] == [False, True, True]
+    assert generating.advance(*asked[0], 0) == first  # what was found stays
+    assert forwards == [5, 2, 2]
+    found = generating.advance(*asked[0], 1)
+    assert forwards == [5, 2, 2, 6]  # the whole text again, once
+    assert generating.advance(*asked[0], 2) is not None
+    assert forwards[4:] == [1]
+    alone = Writing(models["smollm2"], PROMPT, Sampling())
+    alone.step()
+    assert found.chosen.id == alone.step().chosen.id
+    alone.step()
+    whole, grown = generating._writing(*asked[0]).seen(2), alone.seen(2)
+    torch.testing.assert_close(whole.weights(7, 5), grown.weights(7, 5), atol=1e-5, rtol=1e-4)
+
+
+def test_a_model_leaves_although_it_has_written(models, embedded):
+    compute._models["own"], asked = tiny(models), ("own", PROMPT, 512, Sampling())
+    while generating.advance(*asked, 2) is None:
+        pass
+    module = weakref.ref(compute._models["own"].module)
+    found = [generating.advance(*asked, n) for n in range(3)]
+    compute._free(["own"])
+    assert module() is None
+    compute._models["own"] = tiny(models)  # the same once more
+    assert [generating.advance(*asked, n) for n in range(3)] == found
+    assert generating.head_at(*asked, 2, 1, 1).weights.shape == (7, 7)
+    while generating.advance(*asked, 3) is None:
+        pass
+
+
+def test_a_writing_larger_than_the_store_goes_on_all_the_same(forwards, monkeypatch):
+    asked = ("smollm2", PROMPT, 512, Sampling())
+    while generating.advance(*asked, 2) is None:
+        pass
+    expected = [generating.advance(*asked, n).chosen.id for n in range(3)]
+    compute._store.clear()
+    generating._writings.clear()
+    monkeypatch.setenv("GAZE_CACHE_MB", "0.001")
+    while generating.advance(*asked, 2) is None:
+        pass
+    assert forwards == [5, 1, 1, 5, 6, 7]
+    assert [generating.advance(*asked, n).chosen.id for n in range(3)] == expected
+    assert generating.head_at(*asked, 2, 3, 1).weights.shape == (7, 7)
 
 
 def test_who_writes(models, embedded, tmp_path, monkeypatch):

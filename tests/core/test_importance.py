@@ -8,7 +8,14 @@ import torch
 import transformers
 
 from attention_core.edits import OFF, Edit
-from attention_core.importance import gradient_times_weight, knocked_out, outcome_of, pieces, rank_correlation
+from attention_core.importance import (
+    KnockedOut,
+    gradient_times_weight,
+    knocked_out,
+    outcome_of,
+    pieces,
+    rank_correlation,
+)
 from attention_core.models.loading import LoadedModel
 from attention_core.outcomes import Similarity, Token, divergence, embedding, log_probabilities, predicts
 
@@ -48,6 +55,32 @@ def test_each_head_knocked_out_in_a_batch_equals_one_at_a_time(tiny):
     assert len(set(together.tolist())) == 3
 
 
+@pytest.mark.parametrize(("most", "reads"), [(1000, [7]), (6, [2, 2, 2, 1]), (1, [1] * 7)])
+def test_in_pieces_and_at_once_it_is_the_same(tiny, most, reads):
+    heads = [(0, 3), (1, 1), (2, 5)]
+    read, seen = KnockedOut(tiny, IDS, Token(19), heads, most), []
+    hook = tiny.module.model.register_forward_pre_hook(
+        lambda _, __, told: seen.append(told["input_ids"].shape), with_kwargs=True
+    )
+    while not read.done:
+        read.step()
+    hook.remove()
+    assert seen == [(3, size) for size in reads]
+    torch.testing.assert_close(read.found, knocked_out(tiny, IDS, Token(19), heads))
+
+
+def test_what_can_not_be_cut_is_one_piece(tiny, models):
+    asked = Token(19, 3)  # not after the last token
+    read = KnockedOut(tiny, IDS, asked, [(0, 3)], 2)
+    read.step()
+    assert read.done and torch.equal(read.found, knocked_out(tiny, IDS, asked, [(0, 3)]))
+    ids = torch.tensor([models["minilm"].tokenizer("the bank and the money")["input_ids"]])
+    asked = Similarity(embedding(models["minilm"], ids)[0])
+    read = KnockedOut(models["minilm"], ids, asked, [(5, 11)], 2)
+    read.step()
+    assert read.done and 0.9 < float(read.found) < 1
+
+
 def test_gradient_times_weight_is_the_slope_of_scaling_a_head(tiny):
     model, step = tiny, 2e-3
     slopes = gradient_times_weight(model, IDS, Token(19))
@@ -63,6 +96,8 @@ def test_pieces_hold_every_head_once_and_few_tokens():
     assert [head for batch in batches for head in batch] == [(layer, head) for layer in range(5) for head in range(7)]
     assert max(len(batch) for batch in batches) * 16 <= 100
     assert list(pieces(1, 2, 1000)) == [[(0, 0)], [(0, 1)]]
+    assert len(next(pieces(30, 9, 5))) == 4  # of a deep model fewer than of a flat one
+    assert len(next(pieces(6, 12, 5))) == 20
 
 
 def test_divergence_by_hand():

@@ -203,10 +203,10 @@ def test_what_fits_is_not_touched(models):
 
 def test_a_plain_text_and_an_input_are_the_same_capture():
     compute.run(compute.read, "minilm", "one and the same", 512)
-    before = list(compute._captures)
+    before = list(compute._store)
     assert compute.run(compute.read, "minilm", Input("one and the same"), 512).tokens == 6
     compute.run(compute.view, "minilm", Input("one and the same", between="ab"), 512, 0, 0, "token", "shown")
-    assert set(compute._captures) == set(before)
+    assert set(compute._store) == set(before)
     assert as_input("x") == Input("x")
 
 

@@ -1,6 +1,7 @@
 """The KV cache: sizes against memory, multiplications against torch's counter, pooling against averaged weights."""
 
 import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from attention_core import compute, generating
-from attention_core.generating import Sampling, held_bytes, next_probabilities, read_on
+from attention_core.generating import PIECE, Sampling, held_bytes, next_probabilities, read_on
 from attention_core.labs import kv_cache as lab
 from attention_core.labs.kv_cache import (
     NAMED,
@@ -21,6 +22,7 @@ from attention_core.labs.kv_cache import (
     pooling,
     shape_of,
 )
+from attention_core.store import Store
 from core.test_generating import PROMPT, tiny, wrapped
 
 IDS = [5, 17, 3, 23, 11, 29, 7]
@@ -47,6 +49,7 @@ def embedded(models, monkeypatch):
     monkeypatch.setattr(compute, "_models", dict(models))
     monkeypatch.setattr(generating, "_writings", type(generating._writings)())
     monkeypatch.setattr(lab, "_races", type(lab._races)())
+    monkeypatch.setattr(compute, "_store", Store())
 
 
 @pytest.mark.parametrize(
@@ -197,6 +200,27 @@ def test_without_a_cache_all_is_read_again(models, embedded):
     assert seen == [5, 1, 1, 5, 6, 7]
 
 
+def test_a_race_and_a_cost_that_have_left_the_store_are_the_same(models, embedded, monkeypatch):
+    def race():
+        while lab.lap("smollm2", PROMPT, 512, True, 4) is None:
+            pass
+        return [lab.lap("smollm2", PROMPT, 512, True, n).id for n in range(5)]
+
+    def cost():
+        while (found := lab.cost_at("smollm2", PROMPT, 512, Sampling(), 2)) is None:
+            pass
+        return found
+
+    expected, paid = race(), cost()
+    assert paid.holds.bytes == held_bytes(generating._writing("smollm2", PROMPT, 512, Sampling()).cache)
+    lab._races.clear()
+    compute._store.clear()
+    assert generating._writing("smollm2", PROMPT, 512, Sampling()).cache is None
+    monkeypatch.setenv("GAZE_CACHE_MB", "0.001")
+    assert race() == expected
+    assert cost() == paid
+
+
 def averaged(model, groups):
     """The same model, its key and value weights really averaged, and each of the means repeated for its heads."""
     module = copy.deepcopy(model.module)
@@ -242,15 +266,37 @@ def test_perplexity_by_hand():
     assert lab.perplexity([0.5, 0.125]) == pytest.approx(4)
 
 
+def paragraph_perplexity(groups):
+    read = lab.paragraph("smollm2", groups)
+    while not read.done:
+        read.step()
+    return lab.paragraph_perplexity(read)
+
+
+@pytest.mark.parametrize("groups", [3, 1])
+def test_in_pieces_and_at_once_it_is_the_same(models, embedded, groups):
+    read = lab.paragraph("smollm2", groups)
+    with nullcontext() if groups == 3 else pooling(models["smollm2"], groups):
+        at_once = next_probabilities(models["smollm2"], read.ids, masked=True)
+    steps = 0
+    while not read.done:
+        read.step()
+        steps += 1
+    assert read.found == pytest.approx(at_once, rel=1e-3, abs=1e-8)
+    assert lab.perplexity(read.found) == pytest.approx(lab.perplexity(at_once), rel=1e-5)
+    assert steps == -(-(len(read.ids) - 1) // PIECE) > 1
+    assert read.cache is None
+
+
 def test_the_paragraph_of_try_this(models, embedded):
-    before, tokens = lab.paragraph_perplexity("smollm2", 3)
+    before, tokens = paragraph_perplexity(3)
     ids = torch.tensor([models["smollm2"].tokenizer(lab.PARAGRAPH.read_text(encoding="utf-8").strip())["input_ids"]])
     with torch.no_grad():
         loss = models["smollm2"].module(input_ids=ids, labels=ids).loss
     assert before == pytest.approx(float(loss.exp()), rel=1e-4)
     assert before == pytest.approx(33.7, abs=0.05)
     assert tokens == ids.shape[1]
-    assert lab.paragraph_perplexity("smollm2", 1)[0] == pytest.approx(18_000, abs=100)
+    assert paragraph_perplexity(1)[0] == pytest.approx(18_000, abs=100)
 
 
 def test_the_head_that_pooling_changes(models, embedded):

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from test_models import write_gguf
 
-from attention_core import capture, compute, load_model
+from attention_core import capture, compute, load_model, memory
 from attention_core.aggregate import value_norms
 from attention_core.errors import (
     FolderBroken,
@@ -32,6 +32,7 @@ from attention_core.errors import (
 )
 from attention_core.models import catalogue, loading
 from attention_core.models.optional import OPTIONAL
+from attention_core.store import Store
 
 ROOT = Path(__file__).parents[2]
 WIDTH, HEADS, LAYERS = 24, 3, 2
@@ -72,7 +73,7 @@ def shelf(saved, tmp_path, monkeypatch):
     monkeypatch.setenv("GAZE_MODELS_DIR", str(root))
     monkeypatch.setattr(compute, "_models", {})
     monkeypatch.setattr(compute, "_readers", OrderedDict())
-    monkeypatch.setattr(compute, "_captures", OrderedDict())
+    monkeypatch.setattr(compute, "_store", Store())
     compute._fit.cache_clear()
     yield root
     compute._fit.cache_clear()
@@ -257,7 +258,7 @@ def test_what_is_wrong_with_the_files_is_named(own, tmp_path):
 
 
 def test_a_model_that_does_not_fit_is_refused_before_it_takes_memory(own, monkeypatch):
-    monkeypatch.setattr(loading, "_free_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "free", lambda _: 1000)
     with pytest.raises(OutOfMemory) as caught:
         load_model(str(own), "cpu")
     assert caught.value.reason.endswith("> 0 MB")
@@ -295,7 +296,7 @@ def test_memory_that_runs_out_while_reading_is_free_again(shelf, monkeypatch, er
         patched.setattr("attention_core.captured.capture", fail)
         with pytest.raises(OutOfMemory):
             compute.run(compute.read, "first", "the cat sat on the mat", 512)
-    assert not compute._captures
+    assert not len(compute._store)
     assert compute.run(compute.read, "first", "the cat sat on it", 512).layers == LAYERS
 
 

@@ -122,10 +122,29 @@ def test_a_view_shows_the_weights_that_the_model_used(models, kind):
     assert kind == "cut" or np.allclose(view.weights.sum(axis=1), 1, atol=1e-5)
 
 
+def without_each(*asked):
+    read = job("without_each", *asked)
+    while not read.done:
+        compute.run(read.step)
+    return compute.run(what_if.outcomes, read)
+
+
+def test_the_shelf_is_filled_a_sentence_a_piece(monkeypatch):
+    monkeypatch.setattr(what_if, "_shelf", type(what_if._shelf)(2))
+    left = [job("shelve", "minilm", LIMIT) for _ in range(4)]
+    assert left == list(range(left[0], left[0] - 4, -1)) and left[0] > 4
+    assert len(what_if._shelf["minilm"]) == 4
+    found = job("meant", "minilm", TEXT, LIMIT, ())
+    assert len(what_if._shelf["minilm"]) == left[0] + 1
+    monkeypatch.setattr(what_if, "_shelf", type(what_if._shelf)(2))
+    assert job("meant", "minilm", TEXT, LIMIT, ()).sentences == found.sentences
+    assert job("shelve", "minilm", LIMIT) == 0
+
+
 def test_the_three_strongest_together():
     heads = ((23, 4), (0, 4), (11, 7))
     plain = job("without_all", "smollm2", TEXT, LIMIT, PARIS, ())
-    each = job("without_each", "smollm2", TEXT, LIMIT, PARIS, heads)
+    each = without_each("smollm2", TEXT, LIMIT, PARIS, heads)
     together = job("without_all", "smollm2", TEXT, LIMIT, PARIS, heads)
     assert math.exp(plain) > 0.7
     assert each[0] - plain == pytest.approx(-1.70, abs=0.02)

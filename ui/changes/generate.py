@@ -19,7 +19,7 @@ from ui.components.cache_cells import cache_cells
 from ui.components.next_tokens import next_tokens
 from ui.components.shared_heads import shared_heads
 from ui.components.written_text import written_text
-from ui.compute import LIMIT, door, reading
+from ui.compute import LIMIT, door, in_pieces, reading
 from ui.lesson import Table, theme
 from ui.pick import pick
 from ui.show import drawn_heat, few, heat
@@ -27,7 +27,7 @@ from ui.take_away import take_away, take_map
 from ui.text import heading, language, note, say, t, words
 
 if TYPE_CHECKING:
-    from attention_core.generating import Cheat, Step, Written
+    from attention_core.generating import Cheat, Guesses, Step, Written
     from attention_core.labs.kv_cache import Cost, Holds, Lap, Named, PooledHead, Shape
     from attention_core.views import HeadView
 
@@ -128,12 +128,18 @@ def _strip_job(asked: Asked, number: int, layer: int) -> np.ndarray:
 
 
 def _cheat_job(asked: Asked, number: int) -> "Cheat":
+    def begin(*told: Any) -> "Guesses | None":  # noqa: ANN401
+        from attention_core import generating as lab
+
+        return lab.guesses_at(*told)
+
     def job(*told: Any) -> "Cheat | None":  # noqa: ANN401
         from attention_core import generating as lab
 
         return lab.cheat_at(*told)
 
-    return _until(job, asked, number)
+    masked = in_pieces(_until(begin, asked, number)).found
+    return _until(job, asked, number, masked)
 
 
 def _pooled_job(asked: Asked, number: int, layer: int, head: int, groups: int) -> "PooledHead":
@@ -173,12 +179,17 @@ _cost = door(_cost_job, 512)
 
 @door
 def _paragraph(model: str, groups: int) -> tuple[float, int]:
-    def job() -> tuple[float, int]:
+    def begin() -> "Guesses":
         from attention_core.labs import kv_cache as lab
 
-        return lab.paragraph_perplexity(model, groups)
+        return lab.paragraph(model, groups)
 
-    return compute.run(job)
+    def end(read: "Guesses") -> tuple[float, int]:
+        from attention_core.labs import kv_cache as lab
+
+        return lab.paragraph_perplexity(read)
+
+    return compute.run(end, in_pieces(compute.run(begin)))
 
 
 @door

@@ -15,7 +15,7 @@ from ui import link
 from ui.changes.edits import Edits, edited_view, joined, last_word, words_of
 from ui.components.before_after import before_after
 from ui.components.head_grid import head_grid
-from ui.compute import LIMIT, door, head_view, reading, ways
+from ui.compute import LIMIT, door, head_view, in_pieces, reading, ways
 from ui.inputs import written_out
 from ui.lesson import Table
 from ui.pick import pick
@@ -335,6 +335,8 @@ def _fills(model: str) -> bool:
 def _meant(model: str, text: str | Input, edits: Edits) -> "Meant":
     from attention_core import what_if
 
+    for _ in range(compute.run(what_if.shelve, model, LIMIT)):  # a sentence a piece, so that nobody waits for all
+        compute.run(what_if.shelve, model, LIMIT)
     return compute.run(what_if.meant, model, text, LIMIT, edits)
 
 
@@ -349,7 +351,7 @@ def _moved(model: str, text: str | Input, edits: Edits, layer: int) -> np.ndarra
 def _each(model: str, text: str | Input, aim: int | str, heads: tuple[tuple[int, int], ...]) -> np.ndarray:
     from attention_core import what_if
 
-    return compute.run(what_if.without_each, model, text, LIMIT, aim, heads)
+    return compute.run(what_if.outcomes, in_pieces(compute.run(what_if.without_each, model, text, LIMIT, aim, heads)))
 
 
 @door

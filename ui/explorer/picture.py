@@ -11,6 +11,7 @@ from attention_core import compute
 from attention_core import picture_jobs as jobs
 from attention_core.models.sees import KNOWN, TINY, that_see
 from attention_core.picture_files import PictureRefusedError
+from attention_core.settings import settings
 from ui import link
 from ui.components import head_strip
 from ui.components.picture_map import picture_map
@@ -62,8 +63,11 @@ def model_choice() -> str:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         model = pick("picture.model", models, TINY, key="vision", name=lambda one: plain(models[one]), **afresh)
         with st.popover(t("picture.others"), icon=":material/add:"):
-            say("picture.others_how")
-            st.code("\n".join(KNOWN), language=None)
+            if settings().public:
+                note("opening.public")
+            else:
+                say("picture.others_how")
+                st.code("\n".join(KNOWN), language=None)
     if model == TINY:
         told = jobs.tiny_accuracy()
         say("picture.tiny", pictures=f"{told['pictures']:,}", right=round(told["accuracy"] * told["pictures"]))
@@ -77,8 +81,11 @@ def picture_choice() -> str:
     _pills("picture", names)
     if chosen != OWN:
         return chosen
-    kinds = ("png", "jpg", "jpeg", "webp")
-    file = st.file_uploader(t("picture.file"), kinds, key="picture_file", on_change=_forget_file)
+    if settings().public:
+        note("picture.public")
+        return names[0]
+    kinds, most = ("png", "jpg", "jpeg", "webp"), settings().max_upload_mb
+    file = st.file_uploader(t("picture.file", most=most), kinds, key="picture_file", on_change=_forget_file)
     if file is None:
         before = st.session_state.get(KEPT, "")  # an uploader forgets its file on the way to another page
         note("picture.from_before" if jobs.has(before) else "picture.no_file")

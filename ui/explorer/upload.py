@@ -8,6 +8,7 @@ from itertools import islice
 
 import streamlit as st
 
+from attention_core.settings import settings
 from ui.text import note, plain, t
 
 MOST_BYTES = 2**20
@@ -90,8 +91,11 @@ def uploader(key: str) -> tuple[str, Lines] | None:
     """Ask for a file, and say what is in it or what is wrong with it.
 
     Returns:
-        An id of the file's content, and its lines; None where there is none that can be used.
+        An id of the file's content, and its lines; None where there is none that can be used, or none is taken.
     """
+    if settings().public:
+        note("upload.public")
+        return None
     file = st.file_uploader(t("upload.file"), key=key, help=t("upload.help"))
     if file is None:
         note("upload.nothing")

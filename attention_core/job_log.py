@@ -1,0 +1,75 @@
+"""One line for each computation: what, of which model, of how many tokens, how long, and whether the store had it.
+
+The logger is "gaze.jobs", at INFO. What somebody typed is in a line only where ``GAZE_LOG_TEXT`` says so.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from attention_core.settings import settings
+
+LOG = logging.getLogger("gaze.jobs")
+
+
+@dataclass
+class _Line:
+    model: str = "-"
+    tokens: str = "-"
+    found: str = "-"
+    text: object = None
+
+
+_line = _Line()  # of the job that the compute thread is at
+
+
+@contextmanager
+def line(what: str) -> Iterator[None]:
+    """Write the line of a computation when it has ended, in the compute thread."""
+    global _line
+    _line, start, error = _Line(), time.perf_counter(), ""
+    try:
+        yield
+    except BaseException as failed:
+        error = f" failed={type(failed).__name__}"
+        raise
+    finally:
+        if LOG.isEnabledFor(logging.INFO):
+            one, took = _line, 1000 * (time.perf_counter() - start)
+            text = f" text={one.text!r}" if one.text is not None and settings().log_text else ""
+            said = what, one.model, one.tokens, one.found, took, error, text
+            LOG.info("%s model=%s tokens=%s from=%s ms=%.1f%s%s", *said)
+
+
+def of(model: str) -> None:
+    """Say of which model the computation is."""
+    _line.model = model
+
+
+def note(model: str, tokens: int, text: object, *, stored: bool) -> None:
+    """Say what the computation is of. Of several, its line tells the last, and "store" if all of them were there."""
+    _line.model, _line.tokens, _line.text = model, str(tokens), text
+    _line.found = "store" if stored and _line.found != "computed" else "computed"
+
+
+def show() -> None:
+    """Let the lines appear on the terminal."""
+    if not LOG.handlers:
+        handler = _Terminal()
+        handler.setFormatter(logging.Formatter("%(asctime)s gaze %(message)s"))
+        LOG.addHandler(handler)
+        LOG.setLevel(logging.INFO)
+
+
+class _Terminal(logging.StreamHandler):
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:  # noqa: ANN401
+        """Whatever stands for it now."""
+        return sys.stderr
