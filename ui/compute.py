@@ -1,5 +1,6 @@
 """Cached doors to attention_core. Arguments are strings and numbers; the work is done in the one compute thread."""
 
+import inspect
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
@@ -64,10 +65,13 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
     Of the results, ``most`` are kept.
     """
     shared = st.cache_resource(max_entries=most, show_spinner=False)(job)
+    takes = inspect.signature(job)
 
     def ask(*args: P.args, **kwargs: P.kwargs) -> R:
+        told = takes.bind(*args, **kwargs)
+        told.apply_defaults()  # so that what is left out and what is said out loud is one question
         try:
-            return shared(*args, **kwargs)
+            return shared(*told.args, **told.kwargs)
         except NoTokens:
             st.info(t("errors.NoTokens"))
             link.stop()

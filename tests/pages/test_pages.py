@@ -328,3 +328,18 @@ def test_a_model_with_weights_only_shows_them_and_says_so(open_page, own_models,
     assert only in captions(page)
     assert "attention interface" in captions(page)
     assert view(page, "heat")["show"] == "weights"
+
+
+def test_what_is_left_out_and_what_is_said_out_loud_is_one_question(open_page):
+    """Else each head would be computed and kept twice: as a page asks for it, and as its controls do."""
+    from ui.compute import door
+
+    asked = []
+
+    @door
+    def job(one: int, other: int = 2) -> int:
+        asked.append((one, other))
+        return one + other
+
+    assert job(1) == job(1, 2) == job(one=1, other=2) == 3
+    assert asked == [(1, 2)]
