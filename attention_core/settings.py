@@ -67,6 +67,12 @@ def settings() -> Settings:
     return _read(tuple((name, told) for name, told in os.environ.items() if name.upper().startswith(PREFIX)))
 
 
+def positive(name: str, default: float | int) -> float | int:
+    """Return a setting that is a number, by its variable's name; the default where it is unset."""
+    told = getattr(settings(), name.removeprefix(PREFIX).lower())
+    return default if told is None else told
+
+
 @lru_cache(maxsize=8)
 def _read(told: tuple[tuple[str, str], ...]) -> Settings:
     try:
