@@ -324,7 +324,10 @@ def test_the_list_has_size_and_state_of_each(open_page, remote):
     assert link(page)["model"] == "klue/bert-base"
 
 
-@pytest.mark.parametrize(("name", "button_there"), [("/etc/passwd", False), ("../x", False), ("<b>**x**</b>", False), ("owner/**x**", False), ("owner/x", True)])
+@pytest.mark.parametrize(
+    ("name", "button_there"),
+    [("/etc/passwd", False), ("../x", False), ("<b>**x**</b>", False), ("owner/**x**", False), ("owner/x", True)],
+)
 def test_what_is_typed_is_only_ever_a_name(open_page, remote, name, button_there):
     page = open_page(SENTENCE, lang="en")
     page.session_state["models_name"] = name
