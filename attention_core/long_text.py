@@ -1,4 +1,4 @@
-"""Long texts: one head's map in tiles, any region of it down to single tokens, exact, in memory that grows with the text.
+"""Long texts: a head's map in tiles, any part of it down to single tokens, exact, in memory that grows with the text.
 
 :func:`begin` reads a text and :func:`step` takes its forward pass a little further, layer by layer; of each layer the
 queries and the keys are kept. Maps are made of them, a few queries at a time. All torch work is done by jobs of the
@@ -8,9 +8,8 @@ compute thread, none of which takes longer than some hundredths of a second.
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -193,7 +192,7 @@ class Run:
         return Progress(self.done, self.layers, tuple(sorted(self.kept)), self.seconds)
 
 
-class _Enough(Exception):  # noqa: N818 - no error: the forward pass has gone as far as it is needed
+class _Enough(Exception):
     pass
 
 

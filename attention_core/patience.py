@@ -84,7 +84,7 @@ class Paused:
                 self._job(self)
         except Closed:
             pass
-        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits
+        except BaseException as error:
             self._error = error
         self.done = True
         self._back.release()

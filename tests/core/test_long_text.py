@@ -158,7 +158,7 @@ def test_a_bias_for_each_pair_is_refused_where_it_would_be_too_large(monkeypatch
     kept, _, _ = in_steps(module, ids)
     assert kept[0][2].bias.shape[-2:] == (23, 23)
     monkeypatch.setattr(patience, "MOST_MATRIX", 22**2)
-    with pytest.raises(ValueError, match="a bias for each pair of positions.*no more than 22 tokens"):
+    with pytest.raises(ValueError, match=r"a bias for each pair of positions.*no more than 22 tokens"):
         in_steps(module, ids)
 
 
