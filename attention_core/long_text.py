@@ -8,7 +8,7 @@ compute thread, none of which takes longer than some hundredths of a second.
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,7 +44,7 @@ class LongReading:
         text: As much of it as is read.
         starts: Where each token's characters begin in the text, (T,).
         ends: Where they end; the same place for a token that stands for none.
-        names: The labels of tokens that stand for no characters, by position.
+        names: The labels of tokens that stand for no characters, or for part of one, by position.
         cut: How many words at the end are left out.
         limit: How many tokens there may be.
         bound: Why no more: "gaze", the "model", or "memory".
@@ -80,6 +80,19 @@ class LongReading:
         text = self.text[self.starts[typed[0]] : self.ends[typed[-1]]]
         before, after = range(low, typed[0]), range(typed[-1] + 1, high)
         return " ".join([*(self.names[n] for n in before), text, *(self.names[n] for n in after)])
+
+    def parts(self, spans: Sequence[range]) -> list[str]:
+        """Return the text of runs of tokens, one behind the other, each with the spaces after it."""
+        found, after = [], int(self.ends[spans[0].start : spans[-1].stop].max())
+        for span in reversed(spans):
+            typed = [n for n in span if self.starts[n] < self.ends[n]]
+            start = int(self.starts[typed[0]]) if typed else after
+            before = [self.names[n] + " " for n in span if n in self.names and (not typed or n < typed[0])]
+            behind = [" " + self.names[n] for n in span if n in self.names and typed and n > typed[-1]]
+            text = self.text[start:after] or " ".join(self.names.get(n, "") for n in typed)  # a part of one character
+            found.append("".join([*before, text, *behind]))
+            after = start
+        return found[::-1]
 
 
 class Progress(NamedTuple):
@@ -222,7 +235,7 @@ def begin(model: str, text: str, most: int = MOST_TOKENS, *, again: bool = False
         raise NoTokens("the text has no tokens: it is empty or blank")
     name = hashlib.sha256("\0".join((model, str(limit), kept)).encode(errors="replace")).hexdigest()[:24]
     starts, ends = (np.array([getattr(t, side) for t in tokens], dtype=np.int32) for side in ("start", "end"))
-    names = {token.index: token.label for token in tokens if token.start == token.end}
+    names = {token.index: token.label for token in tokens if token.start == token.end or token.parts > 1}
     compute.run(_start, model, name, ids, layers, again=again)
     return LongReading(name, kept, starts, ends, names, cut, limit, bound, layers, heads, device, half)
 

@@ -12,10 +12,8 @@ say("long_text.intro")
 text = explorer.text_choice()
 with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
     model = controls.model_choice()
-    choice = st.container(width="content")
+    layer = controls.layer_choice(model, controls.EXAMPLE)
 read = explorer.begin(model, text)
-with choice:
-    layer = explorer.layer_choice(model, read)
 explorer.go_through(model, text, read, layer)
 region, log = explorer.region_choice(read)
 head = explorer.head_choice(model, read, layer, region)

@@ -331,3 +331,17 @@ def test_texts_and_models_that_can_t_be_read_say_so(tmp_path, monkeypatch):
     with pytest.raises(ModelHidden, match="a bias for each pair"):
         long_text.step(biased.name, 0)
     assert long_text.progress(biased.name) is None
+
+
+def test_parts_of_a_text_are_the_whole_text(read):
+    for size in (1, 3, 50):
+        spans = [range(low, min(low + size, read.tokens)) for low in range(0, read.tokens, size)]
+        assert "".join(read.parts(spans)) == STORY
+        assert read.parts(spans[2:4]) == [read.text[read.starts[s.start] : read.ends[s.stop - 1]] for s in spans[2:4]]
+    found = long_text.begin("minilm", "I ate the cake")
+    assert found.parts([range(0, 2), range(2, 4), range(4, 6)]) == ["[CLS] I ", "ate the ", "cake [SEP]"]
+    assert found.parts([range(5, 6)]) == ["[SEP] "]
+    korean = long_text.begin("smollm2", "뷁은")
+    parts = korean.parts([range(n, n + 1) for n in range(korean.tokens)])
+    assert all(parts)
+    assert parts[-1].endswith("은")

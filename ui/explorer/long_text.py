@@ -17,7 +17,7 @@ from attention_core.settings import positive
 from ui import link
 from ui.components import head_strip
 from ui.components.long_map import long_map
-from ui.compute import door, failed, reading
+from ui.compute import door, failed
 from ui.controls import BEST_HEAD, FIRST_HEAD
 from ui.explorer.long_file import KINDS, MOST_LETTERS, read_text
 from ui.explorer.upload import FileRefusedError
@@ -34,6 +34,7 @@ TICK, PIECE = 0.4, 0.35  # seconds: a third of a second of work, then the page i
 STRONGEST = 12
 AXES = ("long_queries", "long_keys")
 OF_A_TEXT = (*AXES, "tile")
+WAITING = (*OF_A_TEXT, "long_first", "head")
 LIMIT = int(positive("GAZE_MAX_LONG_TOKENS", jobs.MOST_TOKENS))
 
 
@@ -43,18 +44,18 @@ def _begin(model: str, text: str) -> LongReading:
 
 
 @partial(door, most=64)  # up to a third of a megabyte each
-def _map(name: str, layer: int, head: int, region: Region) -> LongMap:
-    return jobs.region_map(name, layer, head, region, tell=_telling())
+def _map(name: str, layer: int, head: int, region: Region, _tell: Callable[[float], object]) -> LongMap:
+    return jobs.region_map(name, layer, head, region, tell=_tell)
 
 
 @partial(door, most=64)
-def _small(name: str, layer: int, heads: int, region: Region) -> np.ndarray:
-    return jobs.small_maps(name, layer, heads, region, _telling())
+def _small(name: str, layer: int, heads: int, region: Region, _tell: Callable[[float], object]) -> np.ndarray:
+    return jobs.small_maps(name, layer, heads, region, _tell)
 
 
 @door
 def _first_share(name: str, layer: int, head: int, low: int, high: int) -> float:
-    found = jobs.region_map(name, layer, head, Region(low, high, 0, 1), 1, _telling())
+    found = jobs.region_map(name, layer, head, Region(low, high, 0, 1), 1)
     return float(found.weights[0, 0])
 
 
@@ -99,7 +100,6 @@ def _from_file() -> str | None:
 
 def begin(model: str, text: str) -> LongReading:
     """Cut a text into tokens, and say how many there are and what did not fit."""
-    reading(model, jobs.PROBE)  # a model that is not ready yet is made ready, or says why it can't
     with st.spinner(t("long_text.cutting")):
         read = _begin(model, text)
     state = st.session_state
@@ -114,14 +114,6 @@ def begin(model: str, text: str) -> LongReading:
     if read.half:
         note("inputs.only_encoder")
     return read
-
-
-def layer_choice(model: str, read: LongReading) -> int:
-    """Ask for a layer; counted from 0."""
-    layer = link.restore("layer", min(BEST_HEAD.get(model, FIRST_HEAD)[0], read.layers), link.whole(1, read.layers))
-    if read.layers > 1:
-        st.slider(t("controls.layer"), 1, read.layers, key="layer", width=220)
-    return layer - 1
 
 
 def go_through(model: str, text: str, read: LongReading, layer: int) -> None:
@@ -146,6 +138,9 @@ def go_through(model: str, text: str, read: LongReading, layer: int) -> None:
     if at is not None and not (gone and ended):
         st.fragment(_advance, run_every=TICK if running else None)(read.name, layer, running, there)
     if not there:
+        for key in WAITING:  # what the page would show stays in the link meanwhile
+            if said := link.said(key):
+                link.keep(key, said)
         link.stop()
 
 
@@ -174,10 +169,10 @@ def region_choice(read: LongReading) -> tuple[Region, bool]:
     state, last = st.session_state, read.tokens
     spans = [link.restore(key, (1, last), _span(last)) for key in AXES]
     first = link.restore("long_first", "log", link.one_of("shown", "log", "hidden"))
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
-        if last > 1:
-            for key in AXES:
-                st.slider(t(f"long_text.{key}"), 1, last, key=key, width=300, on_change=_step_in)
+    if last > 1:
+        for key, place in zip(AXES, st.columns(2, gap="large"), strict=True):
+            place.slider(t(f"long_text.{key}"), 1, last, key=key, on_change=_step_in)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         _segments("long_first", ("shown", "log", "hidden"), "controls.first")
         whole = all(span == (1, last) for span in spans)
         if state.get(BACK):
@@ -194,7 +189,7 @@ def region_choice(read: LongReading) -> tuple[Region, bool]:
 def head_choice(model: str, read: LongReading, layer: int, region: Region) -> int:
     """Ask for a head of the layer, by its map of the region; counted from 0."""
     head = link.restore("head", min(BEST_HEAD.get(model, FIRST_HEAD)[1], read.heads), link.whole(1, read.heads))
-    tiles = _wanted(lambda: _small(read.name, layer, read.heads, region))
+    tiles = _wanted(lambda: _small(read.name, layer, read.heads, region, _telling()))
     names = [str(n) for n in range(1, read.heads + 1)]
     meta = {"chosen": head - 1, "names": names, "words": words("head_strip")}
     st.html(f'<p class="gaze-label">{t("controls.head")}</p>')
@@ -204,7 +199,7 @@ def head_choice(model: str, read: LongReading, layer: int, region: Region) -> in
 
 def draw(read: LongReading, layer: int, head: int, region: Region, *, log: bool) -> LongMap:
     """Draw the map, with the text beside it."""
-    found = _wanted(lambda: _map(read.name, layer, head, region))
+    found = _wanted(lambda: _map(read.name, layer, head, region, _telling()))
     picked = link.restore("tile", _strongest_elsewhere(found), _tile(found))
     tile = " × ".join(f"{size:,}" for size in found.sizes)
     shape = " × ".join(map(str, found.weights.shape))
@@ -219,7 +214,7 @@ def draw(read: LongReading, layer: int, head: int, region: Region, *, log: bool)
         note("long_text.inside", share=f"{np.average(inside, weights=counts):.1%}")
     if found.sink.any():
         note("show.sink", share=f"{np.average(found.sink, weights=counts):.0%}")
-    queries, keys = ([read.words(span.start, span.stop) for span in spans] for spans in _sides(found))
+    queries, keys = (read.parts(spans) for spans in _sides(found))
     meta = {
         "region": [region.row, region.row_end, region.column, region.column_end],
         "sizes": list(found.sizes),
