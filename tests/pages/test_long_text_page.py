@@ -36,7 +36,7 @@ def test_the_sample_is_mapped_exactly(open_page, lang):
     wanted = compute.run(seen.grouped, 2, 4, 256)
     np.testing.assert_allclose(sent["weights"], wanted, atol=1e-5)
     np.testing.assert_allclose(sent["weights"].sum(axis=1), 1, atol=1e-5)
-    assert "".join(meta["queries"]).replace("[CLS] ", "").replace(" [SEP]", "") == sample()
+    assert "".join(meta["queries"]).replace("[CLS] ", "").replace("[SEP]", "").strip() == sample()
     assert meta["keys"] is None
     assert f"{tokens}" in captions(page)
     assert arrays(page, "long_heads")["tiles"].shape[0] == 12
@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_said(open_page):
     warned = page.warning[0].value.replace("\\", "")
     assert warned.startswith("MiniLM-L6 takes at most 512 tokens. The last ")
     assert "words are left out" in warned
-    assert payload(page, "long_map")["region"] == [0, 512, 0, 512] or payload(page, "long_map")["region"][1] > 500
+    assert 500 < payload(page, "long_map")["region"][1] <= 512
 
 
 def test_a_text_without_letters_says_so_and_stays(open_page):

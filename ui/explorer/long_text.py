@@ -44,13 +44,13 @@ def _begin(model: str, text: str) -> LongReading:
 
 
 @partial(door, most=64)  # up to a third of a megabyte each
-def _map(name: str, layer: int, head: int, region: Region, _tell: Callable[[float], object]) -> LongMap:
-    return jobs.region_map(name, layer, head, region, tell=_tell)
+def _map(name: str, layer: int, head: int, region: Region) -> LongMap:
+    return jobs.region_map(name, layer, head, region)
 
 
 @partial(door, most=64)
-def _small(name: str, layer: int, heads: int, region: Region, _tell: Callable[[float], object]) -> np.ndarray:
-    return jobs.small_maps(name, layer, heads, region, _tell)
+def _small(name: str, layer: int, heads: int, region: Region) -> np.ndarray:
+    return jobs.small_maps(name, layer, heads, region)
 
 
 @door
@@ -189,7 +189,7 @@ def region_choice(read: LongReading) -> tuple[Region, bool]:
 def head_choice(model: str, read: LongReading, layer: int, region: Region) -> int:
     """Ask for a head of the layer, by its map of the region; counted from 0."""
     head = link.restore("head", min(BEST_HEAD.get(model, FIRST_HEAD)[1], read.heads), link.whole(1, read.heads))
-    tiles = _wanted(lambda: _small(read.name, layer, read.heads, region, _telling()))
+    tiles = _wanted(lambda: _small(read.name, layer, read.heads, region))
     names = [str(n) for n in range(1, read.heads + 1)]
     meta = {"chosen": head - 1, "names": names, "words": words("head_strip")}
     st.html(f'<p class="gaze-label">{t("controls.head")}</p>')
@@ -199,7 +199,7 @@ def head_choice(model: str, read: LongReading, layer: int, region: Region) -> in
 
 def draw(read: LongReading, layer: int, head: int, region: Region, *, log: bool) -> LongMap:
     """Draw the map, with the text beside it."""
-    found = _wanted(lambda: _map(read.name, layer, head, region, _telling()))
+    found = _wanted(lambda: _map(read.name, layer, head, region))
     picked = link.restore("tile", _strongest_elsewhere(found), _tile(found))
     tile = " × ".join(f"{size:,}" for size in found.sizes)
     shape = " × ".join(map(str, found.weights.shape))
@@ -314,22 +314,10 @@ def _strongest_elsewhere(found: LongMap) -> tuple[int, int]:
 def _wanted(ask: Callable[[], object]) -> object:
     """Ask for what may meanwhile be gone; then the page is drawn again, and says so."""
     try:
-        return ask()
+        with st.spinner(t("long_text.drawing")):
+            return ask()
     except Gone:
         st.rerun()
-
-
-def _telling() -> Callable[[float], object]:
-    """Return what draws a bar once something takes longer."""
-    place, began = st.empty(), time.monotonic()
-
-    def tell(share: float) -> None:
-        if share >= 1:
-            place.empty()
-        elif time.monotonic() - began > 0.3:
-            place.progress(share, t("long_text.drawing"))
-
-    return tell
 
 
 def _segments(key: str, ids: tuple[str, ...], section: str = "") -> None:
