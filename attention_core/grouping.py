@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_core.dot_product import scores
 from attention_core.formula import Formula
 
-QUERY_BLOCK, KEY_BLOCK = 128, 1024  # a block of scores stays in the processor's cache (half a megabyte)
+QUERY_BLOCK, KEY_BLOCK = 256, 1024  # a block of scores stays in the processor's cache (a megabyte)
 
 
 def tiles(positions: int, count: int) -> Int[Tensor, " T"]:
