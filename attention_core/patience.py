@@ -14,12 +14,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from transformers import PreTrainedModel
-from transformers.masking_utils import sdpa_mask
 
 from attention_core.dot_product import scores, softmax
 from attention_core.formula import Formula
-from attention_core.interface import Recording, _read_formula, attending
+from attention_core.interface import Recording, _read_formula, attending, sdpa_mask
 
 PIECE = 2e9  # multiplications and additions in one piece: some hundredths of a second on one core
 MOST_MATRIX = 2048**2  # numbers in a mask or bias that can't be said in words
@@ -91,11 +89,11 @@ class Paused:
 
 
 @contextmanager
-def in_pieces(module: PreTrainedModel, paused: Paused, keep: Callable[..., None]) -> Iterator[None]:
+def in_pieces(module: nn.Module, paused: Paused, keep: Callable[..., None]) -> Iterator[None]:
     """Run a model in pieces: the usual forward pass within this context, between which ``paused`` may pause.
 
     Args:
-        module: The model.
+        module: The model, of transformers.
         paused: The job in which it runs.
         keep: Called with each layer's query, key (both without the batch) and formula before it is computed.
 

@@ -175,6 +175,8 @@ def region_choice(read: LongReading) -> tuple[Region, bool]:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         _segments("long_first", ("shown", "log", "hidden"), "controls.first")
         whole = all(span == (1, last) for span in spans)
+        while state.get(BACK) and state[BACK][-1] == spans:
+            state[BACK].pop()
         if state.get(BACK):
             st.button(t("long_text.back"), key="long_back", icon=":material/arrow_back:", on_click=_step_back)
         if not whole:
@@ -182,7 +184,7 @@ def region_choice(read: LongReading) -> tuple[Region, bool]:
     (row, row_end), (column, column_end) = spans
     hidden = first == "hidden" and column_end > 1
     region = Region(row - 1, row_end, max(column - 1, 1) if hidden else column - 1, column_end)
-    state[SHOWN] = region
+    state[SHOWN] = (read.name, spans, region)
     return region, first == "log"
 
 
@@ -244,6 +246,8 @@ def strongest(read: LongReading, found: LongMap) -> None:
         one, two = (f"{_places(span)} “{plain(shortened(read.words(span.start, span.stop), 60))}”" for span in sides)
         lines.append(f"1. **{weight:.3f}** · {one} → {two}")
     st.markdown("\n".join(lines) if lines else t("long_text.none"))
+    if sum(found.keys(column).start == 0 for _, column, _ in rows) > len(rows) / 2:
+        note("long_text.resting")
 
 
 def take_away(model: str, read: LongReading, layer: int, head: int, found: LongMap, *, log: bool) -> None:
@@ -372,7 +376,7 @@ def _pick_tile() -> None:
 
 
 def _zoom() -> None:
-    shown: Region = st.session_state[SHOWN]
+    shown: Region = st.session_state[SHOWN][2]
     top, bottom, left, right = st.session_state["long_map"].region
     size, wide = shown.sizes()
     rows = shown.row + top * size + 1, min(shown.row + (bottom + 1) * size, shown.row_end)
@@ -388,10 +392,10 @@ def _show(spans: list[tuple[int, int]]) -> None:
 
 def _step_in() -> None:
     """Note where the reader comes from, and let go of the tile that was picked there."""
-    shown: Region = st.session_state[SHOWN]
-    here = [(shown.row + 1, shown.row_end), (shown.column + 1, shown.column_end)]
-    st.session_state.setdefault(BACK, []).append(here)
-    link.forget("tile")
+    name, spans, _ = st.session_state[SHOWN]
+    if name == st.session_state[OF]:  # sliders of another text change by themselves
+        st.session_state.setdefault(BACK, []).append(spans)
+        link.forget("tile")
 
 
 def _step_back() -> None:
