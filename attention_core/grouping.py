@@ -128,7 +128,7 @@ class _Tiles:
         tile, whole = (span.start - self.columns.start) // self.size, len(span) // self.size
         if whole:
             inside = shares[:, : whole * self.size].unflatten(1, (whole, self.size))
-            sums[:, tile : tile + whole] += inside[..., 0] if self.size == 1 else inside.sum(dim=-1)
+            sums[:, tile : tile + whole] += inside @ inside.new_ones(self.size)  # faster than a sum
         if len(span) > whole * self.size:
             sums[:, tile + whole] += shares[:, whole * self.size :].sum(dim=-1)
         return None
