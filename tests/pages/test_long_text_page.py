@@ -200,3 +200,14 @@ def test_files_that_can_t_be_used_say_why(data, reason):
     for lang in LANGUAGES:
         said = _texts(lang)["long_file"][reason].format(**raised.value.places)
         assert said.count("{") == 0
+
+
+def test_the_map_is_taken_away_as_it_is_drawn(open_page):
+    page = gone_through(open_page(PAGE, lang="en", passage=TEXT * 3, layer="2", head="1", long_queries="5-9"))
+    page.session_state["take_gaze-long-2-1"] = True
+    page.run()
+    assert not page.exception
+    picture = payload(page, "pictures-gaze-long-2-1")["pictures"][0]
+    assert picture["svg"].startswith("<svg")
+    assert "layer 2, head 1" in picture["title"]
+    assert picture["svg"].count("<text") > 5
