@@ -22,6 +22,8 @@ from attention_core.interface import Recording, _read_formula, attending, sdpa_m
 PIECE = 2e9  # multiplications and additions in one piece: some hundredths of a second on one core
 MOST_MATRIX = 2048**2  # numbers in a mask or bias that can't be said in words
 ROWS = 256  # of a mask that are looked at together
+# Only models call these: whoever pauses in the midst of an import would hold its lock, and all others would wait.
+PRODUCTS = {functional.linear, torch.addmm}
 
 
 class Closed(BaseException):
@@ -106,15 +108,16 @@ def in_pieces(module: nn.Module, paused: Paused, keep: Callable[..., None]) -> I
 
 
 class _Pieces(TorchFunctionMode):
-    """Pauses between the functions of torch, and cuts large products with weights into pieces."""
+    """Pauses before products with weights, and cuts large ones into pieces."""
 
     def __init__(self, paused: Paused) -> None:
         super().__init__()
         self._paused = paused
 
     def __torch_function__(self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None) -> Any:  # noqa: ANN401 - whatever torch's functions return
-        self._paused.pause()
         kwargs = kwargs or {}
+        if func in PRODUCTS:
+            self._paused.pause()
         if func is not functional.linear or kwargs or len(args) < 2:
             return func(*args, **kwargs)
         given, weight, *rest = args
