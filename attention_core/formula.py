@@ -122,3 +122,12 @@ class Formula:
             return True
         ahead = keys.start - queries[-1] >= window and not self.causal
         return not (queries.start - keys[-1] >= window or ahead)
+
+    def sees_all(self, queries: range, keys: range) -> bool:
+        """Return whether neither causal mask nor window rule out anything of a block, so that it needs no mask."""
+        if self.term("causal") and keys[-1] > queries.start:
+            return False
+        if not (window := self.term("window")):
+            return True
+        ahead = keys[-1] - queries.start >= window and not self.causal
+        return not (queries[-1] - keys.start >= window or ahead)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import torch
@@ -111,6 +112,27 @@ Change = Callable[[Attended, Float[Tensor, "B Q H Dv"]], Float[Tensor, "B Q H Dv
 _anatomies: WeakKeyDictionary[PreTrainedModel, tuple[dict[int, str], list[PreTrainedConfig]]] = WeakKeyDictionary()
 _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
 _change: ContextVar[tuple[Change, Recording] | None] = ContextVar("change", default=None)
+_other: ContextVar["tuple[Attends, Recording] | None"] = ContextVar("other", default=None)
+
+
+@runtime_checkable
+class Attends(Protocol):
+    """Another way to compute the layers and to make the masks of a forward pass, such as in pieces."""
+
+    def attend(
+        self,
+        module: nn.Module,
+        query: Float[Tensor, "1 H Q D"],
+        key: Float[Tensor, "1 G K D"],
+        value: Float[Tensor, "1 G K Dv"],
+        mask: Tensor | None,
+        kwargs: dict,
+        record: Recording,
+    ) -> Float[Tensor, "1 Q H Dv"]:
+        """Compute one layer."""
+
+    def mask(self, *args: object, **kwargs: object) -> Tensor | None:
+        """Make a mask, from what transformers hands to a function that makes masks."""
 
 
 @contextmanager
@@ -144,6 +166,21 @@ def changing(module: PreTrainedModel, change: Change) -> Iterator[None]:
             yield
         finally:
             _change.reset(token)
+
+
+@contextmanager
+def attending(module: PreTrainedModel, other: Attends) -> Iterator[None]:
+    """Switch a model to Gaze's attention function, and let ``other`` compute its layers and make its masks.
+
+    Raises:
+        TypeError: If the model's attention does not go through transformers' attention interface.
+    """
+    with _switched(module) as anatomy:
+        token = _other.set((other, anatomy))
+        try:
+            yield
+        finally:
+            _other.reset(token)
 
 
 @contextmanager
@@ -191,6 +228,9 @@ def gaze_attention(
     **kwargs: object,
 ) -> tuple[Float[Tensor, "B Q H Dv"], None]:
     """Compute one layer as transformers' "sdpa" does, with soft-cap and sink as well; keep what it was given."""
+    if (found := _other.get()) is not None:
+        other, anatomy = found
+        return other.attend(module, query, key, value, attention_mask, kwargs, anatomy), None
     record, changed = _current.get(), _change.get()
     if record is not None and record.windows is not None:
         record.windows(query, key, value, attention_mask, kwargs)
@@ -274,5 +314,11 @@ def _read_mask(mask: Tensor, is_causal: bool, window: int | None) -> Formula:
     return Formula(allowed=None if mask.all() else mask, bias=bias)
 
 
+def gaze_mask(*args: object, **kwargs: object) -> Tensor | None:
+    """Make a mask as transformers' "sdpa" has it."""
+    found = _other.get()
+    return sdpa_mask(*args, **kwargs) if found is None else found[0].mask(*args, **kwargs)
+
+
 AttentionInterface.register(NAME, gaze_attention)
-AttentionMaskInterface.register(NAME, sdpa_mask)  # without this, transformers drops every mask silently
+AttentionMaskInterface.register(NAME, gaze_mask)  # without this, transformers drops every mask silently

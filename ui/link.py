@@ -24,7 +24,12 @@ NOTES, GONE, HELD = "_notes", "_gone", "_held"
 LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
 TOO_LONG = 12000  # of all packed texts together
 PACKED = "packed"  # the parameter of the packed text; of another one, with its key behind it
-PRIVATE = ("_upload", "_find_run", "_find_row")  # what a reader's file leaves behind, forgotten on every other page
+PRIVATE = (
+    "_upload",
+    "_find_run",
+    "_find_row",
+    "_long_file",
+)  # what a reader's file leaves behind, forgotten on every other page
 MOST = 2_000_000  # bytes of text that a packed link may unfold to
 IN_BROWSER = ("query",)  # written into the address by components, without the server
 

@@ -18,6 +18,7 @@ PAGES = (
     PageInfo("pages/all_heads.py", "all_heads", "look", ":material/grid_view:"),
     PageInfo("pages/compare.py", "compare", "look", ":material/compare:"),
     PageInfo("pages/find_head.py", "find_head", "look", ":material/search:"),
+    PageInfo("pages/long_text.py", "long_text", "look", ":material/article:"),
     PageInfo("pages/picture.py", "picture", "look", ":material/image:"),
     PageInfo("pages/step_by_step.py", "step_by_step", "learn", ":material/stairs:"),
     PageInfo("pages/many_heads.py", "many_heads", "learn", ":material/hub:"),
