@@ -18,7 +18,7 @@ from numpy import ndarray
 
 from attention_core import compute
 from attention_core.errors import NotNumbers, NoTokens, TokeniserTooLarge, WeightsOnly
-from attention_core.settings import positive
+from attention_core.settings import settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -314,7 +314,7 @@ def _shape(model: str, most: int) -> tuple[int, int, int, str, bool]:
 
 
 def _room() -> float:
-    return positive("GAZE_LONG_MB", 1024) * 2**20
+    return settings().long_mb * 2**20
 
 
 def _encoded(model: str, text: str, limit: int) -> tuple[str, int, list[int], list[tuple[int, int]], str]:

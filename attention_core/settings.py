@@ -28,12 +28,8 @@ class Settings(BaseSettings):
     )
     max_memory: str = Field("", description="bounds for auto, such as 0=10GiB,cpu=20GiB; unset: what is free")
     max_tokens: int = Field(512, ge=3, description="how many tokens of a text are shown")
-    max_long_tokens: int | None = Field(
-        None, ge=3, description="how many tokens of a long text are read; unset: 32768, or what the model takes"
-    )
-    long_mb: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="memory for what is kept of long texts, in MiB; unset: 1024"
-    )
+    max_long_tokens: int = Field(32_768, ge=3, description="how many tokens of a long text are read")
+    long_mb: float = Field(1024, gt=0, allow_inf_nan=False, description="memory for long texts, in MiB")
     models_dir: str = Field("", description="a folder with models of your own: folders and .gguf files")
     models: int = Field(1, ge=1, description="how many models beside the embedded two stay in memory")
     models_allowed: str = Field(
@@ -71,12 +67,6 @@ class Settings(BaseSettings):
 def settings() -> Settings:
     """Return what the environment says now."""
     return _read(tuple((name, told) for name, told in os.environ.items() if name.upper().startswith(PREFIX)))
-
-
-def positive(name: str, default: float | int) -> float | int:
-    """Return a setting that is a number, by its variable's name; the default where it is unset."""
-    told = getattr(settings(), name.removeprefix(PREFIX).lower())
-    return default if told is None else told
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attention_core.settings import Settings, _report, positive, settings, table
+from attention_core.settings import Settings, _report, settings, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,11 +87,3 @@ def test_make_config_prints_every_value_and_meaning(monkeypatch):
     printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     assert printed.stdout.splitlines() == rows
     assert "GAZE_THREADS=none makes no sense" in printed.stderr
-
-
-def test_a_number_by_its_name(monkeypatch):
-    assert (positive("GAZE_THREADS", 3), positive("GAZE_MAX_TOKENS", 3)) == (3, 512)
-    monkeypatch.setenv("GAZE_THREADS", "7")
-    assert positive("GAZE_THREADS", 3) == 7
-    with pytest.raises(AttributeError):
-        positive("GAZE_NONSENSE", 3)

@@ -2,9 +2,9 @@
 
 import io
 
+from attention_core.settings import settings
 from ui.explorer.upload import FileRefusedError, _decode
 
-MOST_BYTES = 5 * 2**20
 MOST_LETTERS = 2**20  # more than any model here takes
 KINDS = ("txt", "md", "pdf")
 
@@ -21,7 +21,7 @@ def read_text(name: str, data: bytes) -> str:
     """
     if not data:
         raise FileRefusedError("empty")
-    if len(data) > MOST_BYTES:
+    if len(data) > settings().max_upload_mb * 2**20:
         raise FileRefusedError("large", size=f"{len(data) / 1e6:.1f}")
     text = _pdf(data) if data.startswith(b"%PDF") else _decode(data)
     if "\x00" in text:

@@ -13,7 +13,7 @@ from attention_core import long_text as jobs
 from attention_core.errors import ModelError
 from attention_core.long_text import Gone, LongMap, LongReading, Region
 from attention_core.models.catalogue import offered
-from attention_core.settings import positive
+from attention_core.settings import settings
 from ui import link
 from ui.components import head_strip
 from ui.components.long_map import long_map
@@ -35,7 +35,7 @@ STRONGEST = 12
 AXES = ("long_queries", "long_keys")
 OF_A_TEXT = (*AXES, "tile")
 WAITING = (*OF_A_TEXT, "long_first", "head")
-LIMIT = int(positive("GAZE_MAX_LONG_TOKENS", jobs.MOST_TOKENS))
+LIMIT = min(settings().max_long_tokens, jobs.MOST_TOKENS)
 
 
 @partial(door, most=16)
@@ -80,6 +80,9 @@ def text_choice() -> str:
 
 def _from_file() -> str | None:
     state = st.session_state
+    if settings().public:
+        note("upload.public")
+        return None
     file = st.file_uploader(t("long_text.file"), KINDS, key="long_file", help=t("long_text.file_help"))
     if file is None:
         note("long_text.no_file")
