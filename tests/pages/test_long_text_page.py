@@ -8,7 +8,7 @@ import pytest
 from attention_core import compute, long_text
 from pages.test_pages import arrays, captions, link, payload
 from trigger import fire
-from ui.explorer.long_file import MOST_BYTES, read_text
+from ui.explorer.long_file import read_text
 from ui.explorer.long_text import sample
 from ui.explorer.upload import FileRefusedError
 
@@ -177,7 +177,7 @@ def test_files_are_read():
     ("data", "reason"),
     [
         (b"", "empty"),
-        (b"x" * (MOST_BYTES + 1), "large"),
+        (b"x" * (5 * 2**20 + 1), "large"),
         (b" \n ", "blank"),
         (b"a\x00b", "binary"),
         (pdf(), "images"),

@@ -22,7 +22,7 @@ def read_text(name: str, data: bytes) -> str:
     if not data:
         raise FileRefusedError("empty")
     if len(data) > settings().max_upload_mb * 2**20:
-        raise FileRefusedError("large", size=f"{len(data) / 1e6:.1f}")
+        raise FileRefusedError("large", size=f"{len(data) / 2**20:.1f}", most=settings().max_upload_mb)
     text = _pdf(data) if data.startswith(b"%PDF") else _decode(data)
     if "\x00" in text:
         raise FileRefusedError("binary", place=f"{text.index(chr(0)) + 1:,}")

@@ -83,7 +83,9 @@ def _from_file() -> str | None:
     if settings().public:
         note("upload.public")
         return None
-    file = st.file_uploader(t("long_text.file"), KINDS, key="long_file", help=t("long_text.file_help"))
+    file = st.file_uploader(
+        t("long_text.file", most=settings().max_upload_mb), KINDS, key="long_file", help=t("long_text.file_help")
+    )
     if file is None:
         note("long_text.no_file")
         return None
