@@ -195,12 +195,13 @@ def _advance(run: Run, layer: int, head: int) -> None:
         st.rerun()
     until = time.monotonic() + PIECE
     while run.running and run.done < len(run.pieces) and time.monotonic() < until:
-        start, batch = time.monotonic(), run.pieces[run.done]
+        start, number = time.monotonic(), run.done
+        batch = run.pieces[number]
         found = _each(*run.asked, tuple(batch))
         for at, value in zip(batch, found, strict=True):
             run.effects[at] = value - run.plain
         run.seconds += time.monotonic() - start
-        run.done += 1
+        run.done = max(run.done, number + 1)  # a run that this one overtook may still be at the same piece
     ended = run.done >= len(run.pieces)
     if run.done:
         known, every = int(np.isfinite(run.effects).sum()), run.effects.size

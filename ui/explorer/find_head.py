@@ -490,16 +490,20 @@ def _advance(model: str) -> None:
     run: Run = st.session_state[RUN]
     until = time.monotonic() + PIECE
     while run.running and run.done < len(run.lines) and time.monotonic() < until:
-        looks = line_looks(model, run.lines[run.done], LIMIT, run.marks, keep=False)
+        number = run.done
+        looks = line_looks(model, run.lines[number], LIMIT, run.marks, keep=False)
+        cut = not isinstance(looks, str) and line_cut(model, run.lines[number], LIMIT)
         if not run.running:  # stopped meanwhile: the count that the reader sees stays true
             break
+        if run.done != number:  # a run that this one overtook was still at the same line, and has counted it
+            continue
+        run.done += 1
         if isinstance(looks, str):
             run.left[looks] += 1
         else:
             run.total = looks if run.total is None else run.total + looks
-            run.used.append(run.done)
-            run.cut += line_cut(model, run.lines[run.done], LIMIT)
-        run.done += 1
+            run.used.append(number)
+            run.cut += cut
     if run.done or run.running:
         done = run.done / len(run.lines)
         st.progress(done, t("find_head.progress", done=run.done, lines=len(run.lines), used=len(run.used)))
