@@ -220,7 +220,7 @@ def test_a_model_that_can_not_be_seen_says_why(open_page, own_models):  # noqa: 
 
 
 def test_a_model_that_shows_weights_only_has_a_wall(open_page, own_models):  # noqa: F811
-    page = open_page(PAGE, lang="en", model="tiny-bloom", one_map="yes", way="rollout")
+    page = open_page(PAGE, lang="en", model="weights-bloom", one_map="yes", way="rollout")
     assert not page.exception
     assert len(payload(page, "wall")["shown"]) == 4
 

@@ -299,7 +299,7 @@ def own_models(tmp_path, monkeypatch):
     bert = BertConfig(hidden_size=24, num_hidden_layers=3, num_attention_heads=2, intermediate_size=31)
     bloom = BloomConfig(vocab_size=31000, hidden_size=24, n_layer=2, n_head=2)
     fnet = FNetConfig(vocab_size=31000, hidden_size=24, num_hidden_layers=2, intermediate_size=31)
-    models = {"tiny-bert": BertModel(bert), "tiny-bloom": BloomModel(bloom), "tiny-fnet": FNetModel(fnet)}
+    models = {"tiny-bert": BertModel(bert), "weights-bloom": BloomModel(bloom), "tiny-fnet": FNetModel(fnet)}
     for name, model in models.items():
         model.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
@@ -322,7 +322,7 @@ def test_a_model_that_can_not_be_seen_says_why(open_page, own_models):
 
 @pytest.mark.parametrize(("lang", "only"), [("en", "Weights only"), ("ko", "가중치만")])
 def test_a_model_with_weights_only_shows_them_and_says_so(open_page, own_models, lang, only):
-    page = open_page(SENTENCE, lang=lang, model="tiny-bloom", text="my own model", show="scaled")
+    page = open_page(SENTENCE, lang=lang, model="weights-bloom", text="my own model", show="scaled")
     assert not page.exception
     assert not page.error
     assert only in captions(page)
