@@ -2,7 +2,7 @@
 
 import csv
 import io
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from itertools import product
 
 import numpy as np
@@ -117,6 +117,15 @@ def call_of(asked: Input) -> list[str]:
     return how + [f"{name}=True" for name, told in (("parse_special", asked.special), ("chat", asked.chat)) if told]
 
 
+def made_by(made: object) -> str:
+    """Return the call that makes a dataclass again, such as ``Formula(scaled=False)``: what is usual is left out."""
+    told = [
+        (field.name, getattr(made, field.name)) for field in fields(made) if getattr(made, field.name) != field.default
+    ]
+    given = (f"{name}={made_by(value) if is_dataclass(value) else repr(value)}" for name, value in told)
+    return f"{type(made).__name__}({', '.join(given)})"
+
+
 def as_python(
     model: str,
     text: str | Input,
@@ -142,11 +151,10 @@ def as_python(
         unit: "token", with its scores; or "word", which has weights only.
         scores: False for a model that hands out weights only.
     """
-    told = {field.name: getattr(formula, field.name) for field in fields(formula)}
-    changed = [f"{field.name}={told[field.name]!r}" for field in fields(formula) if told[field.name] != field.default]
     asked = as_input(text)
     how = call_of(asked)
-    names, given = ("Formula, capture", f", formula=Formula({', '.join(changed)})") if changed else ("capture", "")
+    changed = formula != Formula()
+    names, given = ("Formula, capture", f", formula={made_by(formula)}") if changed else ("capture", "")
     kind = f"kind={asked.kind!r}" if asked.kind else ""
     given += f", {kind}" if kind else ""
     start = f"""\

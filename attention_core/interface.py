@@ -146,11 +146,8 @@ def recording(module: PreTrainedModel, windows: Callable[..., None] | None = Non
     """
     with _switched(module) as record:
         record.windows = windows
-        token = _current.set(record)
-        try:
+        with _set(_current, record):
             yield record
-        finally:
-            _current.reset(token)
 
 
 @contextmanager
@@ -160,12 +157,8 @@ def changing(module: PreTrainedModel, change: Change) -> Iterator[None]:
     Raises:
         TypeError: If the model's attention does not go through transformers' attention interface.
     """
-    with _switched(module) as anatomy:
-        token = _change.set((change, anatomy))
-        try:
-            yield
-        finally:
-            _change.reset(token)
+    with _switched(module) as anatomy, _set(_change, (change, anatomy)):
+        yield
 
 
 @contextmanager
@@ -175,12 +168,17 @@ def attending(module: PreTrainedModel, other: Attends) -> Iterator[None]:
     Raises:
         TypeError: If the model's attention does not go through transformers' attention interface.
     """
-    with _switched(module) as anatomy:
-        token = _other.set((other, anatomy))
-        try:
-            yield
-        finally:
-            _other.reset(token)
+    with _switched(module) as anatomy, _set(_other, (other, anatomy)):
+        yield
+
+
+@contextmanager
+def _set(variable: ContextVar, value: object) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from attention_core import compute
 from attention_core.captured import Capture
 from attention_core.distance import js_distance, layer_rows
 from attention_core.edits import OFF, Edit, Edits, edited_weights, editing
-from attention_core.export import call_of, comment_on
+from attention_core.export import call_of, comment_on, made_by
 from attention_core.formula import Formula
 from attention_core.importance import KnockedOut, batch_tokens, gradient_times_weight, outcome_of
 from attention_core.inputs import Input
@@ -242,7 +242,7 @@ def as_python(
         key: A token, from 0.
     """
     asked, seen = compute._kept(model, text, limit), compute._seen(model, text, limit)
-    lines = [_line(one, seen) for one in sorted(told, key=_particular)]
+    lines = [_line(one, seen, model, limit) for one in sorted(told, key=_particular)]
     formula = "Formula, " if any("Formula(" in line for line in lines) else ""
     given, edited = ", ".join(call_of(asked)), "\n".join(lines)
     return f"""\
@@ -263,21 +263,11 @@ print("weight", weights[query, key].item())
 """
 
 
-def _line(one: Told, seen: Capture) -> str:
+def _line(one: Told, seen: Capture, model: str, limit: int) -> str:
     if one.kind == "instead":
         edit = f"Edit(weights=capture(model, {one.to!r}).weights(layer, head))"
-    elif one.kind in ("off", "scale"):
-        edit = f"Edit(scale={float(one.to or 0)!r})"
-    elif one.kind == "temperature":
-        edit = f"Edit(Formula(temperature={float(one.to)!r}))"
-    elif one.kind == "unscaled":
-        edit = "Edit(Formula(scaled=False))"
-    elif one.kind in FORMULAS:
-        edit = f"Edit(Formula(without={FORMULAS[one.kind].without!r}))"
-    elif one.kind == "cut":
-        edit = f"Edit(cut={_links(one, seen)!r})"
     else:
-        edit = f"Edit(weights={'uniform' if one.kind == 'uniform' else _first_token(one, seen)!r})"
+        edit = made_by(_edit(one, seen, model, limit))
     layers, heads = (
         "" if n is None else f" if {name} == {n}" for name, n in (("layer", one.layer), ("head", one.head))
     )

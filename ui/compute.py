@@ -136,23 +136,12 @@ def reading(model: str, text: str | Input) -> "Reading":
     return found
 
 
-def trouble(model: str, text: str | Input) -> ModelError | None:
-    """Return what keeps a model from reading a text, if it is the model's fault."""
+def trouble(model: str, text: str | Input) -> ModelError | NoTokens | None:
+    """Return what keeps a model from reading a text, for controls that must be there even if it can't."""
     try:
         _ready(model, lambda: _reading.raising(model, text))
-    except ModelError as error:
+    except (ModelError, NoTokens) as error:
         return error
-    except NoTokens:
-        return None
-
-
-def readable(model: str, text: str | Input) -> bool:
-    """Return whether a model can be opened and read a text, for controls that must be there even if it can't."""
-    try:
-        _ready(model, lambda: _reading.raising(model, text))
-    except (ModelError, NoTokens):
-        return False
-    return True
 
 
 def ways(model: str) -> "Can":

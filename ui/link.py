@@ -24,12 +24,7 @@ NOTES, GONE, HELD = "_notes", "_gone", "_held"
 LONG = 1500  # characters; a longer text travels packed, and one that is too long even so does not travel
 TOO_LONG = 12000  # of all packed texts together
 PACKED = "packed"  # the parameter of the packed text; of another one, with its key behind it
-PRIVATE = (
-    "_upload",
-    "_find_run",
-    "_find_row",
-    "_long_file",
-)  # what a reader's file leaves behind, forgotten on every other page
+PRIVATE = ("_upload", "_find_run", "_find_row", "_long_file")  # of a reader's file, forgotten on every other page
 MOST = 2_000_000  # bytes of text that a packed link may unfold to
 IN_BROWSER = ("query",)  # written into the address by components, without the server
 
@@ -226,13 +221,14 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
-    """Return a parser for one of some ids."""
+def one_of(*choices: V) -> Callable[[str], V]:
+    """Return a parser for one of some ids, which are words or numbers."""
+    known = {str(choice): choice for choice in choices}
 
-    def parse(said: str) -> str:
-        if said not in choices:
+    def parse(said: str) -> V:
+        if said not in known:
             raise ValueError(said)
-        return said
+        return known[said]
 
     return parse
 

@@ -29,15 +29,9 @@ def pick(
         The choice.
     """
     section, _, label = text.partition(".")
-    known = {str(one): one for one in ids}
-
-    def parse(said: str) -> V:
-        if said not in known:
-            raise ValueError(said)
-        return known[said]
-
-    chosen = link.restore(key or label, usual, parse)
+    choices = list(ids)
+    chosen = link.restore(key or label, usual, link.one_of(*choices))
     about = {"required": True, "width": "content", "wrap": True, "help": words(section).get(f"{label}_help")} | more
     named = name or (lambda one: t(f"{text}_{one}"))
-    st.segmented_control(t(text), [*known.values()], key=key or label, format_func=named, **about)
+    st.segmented_control(t(text), choices, key=key or label, format_func=named, **about)
     return chosen

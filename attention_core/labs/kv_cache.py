@@ -143,6 +143,11 @@ class Holds(NamedTuple):
     number: int
     bytes: int
 
+    @property
+    def expected(self) -> int:
+        """What the arithmetic says: tokens kept in all layers · key-value heads · (key + value) · bytes of a number."""
+        return sum(self.kept) * self.groups * (self.key + self.value) * self.number
+
 
 class Cost(NamedTuple):
     """What a step of a writing costs.

@@ -483,18 +483,19 @@ def _triangle(now: Now) -> None:
 
 
 def _cells(now: Now) -> None:
+    from attention_core.labs.kv_cache import tokens_computed
+
     labels = now.written.labels
     prompt = now.step.prompt
     fresh = 1 if now.number else prompt
     cache_cells({"labels": labels, "fresh": fresh, "words": words("cache_cells")}, key="cells")
-    without = sum(prompt + n for n in range(now.number + 1))
     say(
         "generate.cells_state",
         step=now.number + 1,
         fresh=fresh,
         all=len(labels),
-        kept=f"{prompt + now.number:,}",
-        again=f"{without:,}",
+        kept=f"{tokens_computed(prompt, now.number, cached=True):,}",
+        again=f"{tokens_computed(prompt, now.number, cached=False):,}",
     )
     holds = _cost(now.asked, now.number).holds
     if holds and min(holds.kept) < len(labels):
@@ -586,7 +587,7 @@ def _holds(holds: "Holds", tokens: int) -> None:
     """Write out the size of the cache, and compare it with the memory that it takes."""
     features = f"2 · {holds.key}" if holds.key == holds.value else f"({holds.key} + {holds.value})"
     kept = Counter(holds.kept)
-    total = sum(holds.kept) * holds.groups * (holds.key + holds.value) * holds.number
+    total = holds.expected
     told = {"groups": holds.groups, "features": features, "number": holds.number, "tokens": tokens}
     told |= {"bytes": f"{total:,}", "short": _short(total), "layers": len(holds.kept)}
     local = {"parts": " + ".join(f"{layers} · {of}" for of, layers in kept.items()), "most": min(kept)}
@@ -595,6 +596,8 @@ def _holds(holds: "Holds", tokens: int) -> None:
 
 
 def _race(now: Now) -> None:
+    from attention_core.labs.kv_cache import tokens_computed
+
     read = reading(now.asked.model, now.asked.text)
     prompt = len(read.labels)
     count = _room(now.asked.model, prompt)
@@ -612,7 +615,8 @@ def _race(now: Now) -> None:
             name = t("cache_cells.with") if cached else t("cache_cells.without")
             st.metric(name, t("generate.speed", speed=f"{count / seconds[cached]:.1f}"), border=True)
     same = [a.id == b.id for a, b in zip(laps[True], laps[False], strict=True)]
-    told = {"tokens": count, "kept": prompt + count - 1, "again": sum(prompt + n for n in range(count))}
+    kept, again = (tokens_computed(prompt, count - 1, cached=cached) for cached in (True, False))
+    told = {"tokens": count, "kept": kept, "again": again}
     say(
         "generate.race_same" if all(same) else "generate.race_other",
         at=same.index(False) + 1 if not all(same) else 0,
@@ -622,6 +626,8 @@ def _race(now: Now) -> None:
 
 def sizes(asked: Asked) -> None:
     """Ask for the shape of a model, this one's or a named one's, and show how large its cache is."""
+    from attention_core.labs.kv_cache import cache_bytes
+
     model, here = asked.model, reading(asked.model, asked.text)
     named, (own, number) = _named(), _shape(model)
     if st.session_state.setdefault(SIZED, model) != model and link.said("kv_preset") in (None, "own"):
@@ -646,13 +652,13 @@ def sizes(asked: Asked) -> None:
         note("generate.kv_local", local=len(here.which.local), layers=own.layers)
     if (shape, tokens, bytes_) != tuple(preset_is):
         note("generate.kv_changed", model=presets[preset])
-    total = _bytes(shape, tokens, bytes_)
+    total = cache_bytes(shape, tokens, bytes_)
     told = {"layers": layers, "groups": groups, "size": size, "tokens": f"{tokens:,}", "number": bytes_}
     say("generate.kv_size_is", bytes=f"{total:,}", short=_short(total), **told)
     parts = []
     for n in dict.fromkeys((heads, groups, 1)):
         kind = "mha" if n == heads else "mqa" if n == 1 else "gqa"
-        size_of = _short(_bytes(shape._replace(groups=n), tokens, bytes_))
+        size_of = _short(cache_bytes(shape._replace(groups=n), tokens, bytes_))
         parts.append({"groups": n, "title": t(f"generate.{kind}"), "size": size_of, "chosen": n == groups})
     shared_heads({"heads": heads, "parts": parts, "words": words("shared_heads")}, key="sharing")
 
@@ -716,10 +722,6 @@ def tables(now: Now) -> dict[str, Table]:
 # Small things
 
 
-def _bytes(shape: "Shape", tokens: int, number: int) -> int:
-    return 2 * shape.layers * shape.groups * shape.size * tokens * number
-
-
 def _short(number: int) -> str:
     """Write a number of bytes as people read it: 2 GiB."""
     power = min(4, int(math.log2(number) // 10))
@@ -740,7 +742,7 @@ def _word(label: str) -> str:
 
 def _slider(key: str, among: Any, usual: int, name: Callable[[int], str] = str) -> int:  # noqa: ANN401
     options = list(among)
-    chosen = link.restore(key, usual, _among(options))
+    chosen = link.restore(key, usual, link.one_of(*options))
     if len(options) > 1:
         st.select_slider(t(f"generate.{key}"), options, key=key, format_func=name)
     return chosen
@@ -748,15 +750,6 @@ def _slider(key: str, among: Any, usual: int, name: Callable[[int], str] = str) 
 
 def _forget_shape() -> None:
     link.forget("kv_layers", "kv_heads", "kv_groups", "kv_size", "kv_tokens", "kv_bytes")
-
-
-def _among(options: list[int]) -> Callable[[str], int]:
-    def parse(said: str) -> int:
-        if int(said) not in options:
-            raise ValueError(said)
-        return int(said)
-
-    return parse
 
 
 def _number(low: float, high: float) -> Callable[[str], float]:

@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,7 +58,7 @@ def outcome(model: str, text: str | Input, edits: Edits) -> int | str:
     wanted = link.said("aim") or ""
     said = _said(model, text, edits, int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else None)
     if said is not None:
-        aim = link.restore("aim", said.ids[int(said.before.argmax())], _one_of(said.ids))
+        aim = link.restore("aim", said.ids[int(said.before.argmax())], link.one_of(*said.ids))
         at = said.ids.index(aim)
         before, after = _percent(said.before[at]), _percent(said.after[at])
         say("what_if.said", token=_visible(said.labels[at]).strip("“”"), before=before, after=after)
@@ -284,15 +283,6 @@ def _percent(share: float) -> str:
 
 def _signed(number: float) -> str:
     return f"{number:.2f}".replace("-", "−")
-
-
-def _one_of(ids: Sequence[int]) -> Callable[[str], int]:
-    def parse(said: str) -> int:
-        if said not in map(str, ids):
-            raise ValueError(said)
-        return int(said)
-
-    return parse
 
 
 def _small(number: float) -> str:

@@ -10,13 +10,14 @@ import numpy as np
 import streamlit as st
 
 from attention_core import compute
+from attention_core.errors import ModelError
 from attention_core.models.catalogue import offered
 from attention_core.models.sees import that_read
 from ui import link
 from ui.components import head_strip, heatmap, token_links
 from ui.components.head_map import head_map as map_of_dots
 from ui.components.word_pairs import word_pairs
-from ui.compute import LIMIT, door, failed, head_thumbnails, head_view, readable, reading, trouble
+from ui.compute import LIMIT, door, failed, head_thumbnails, head_view, reading, trouble
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
 from ui.explorer.all_heads import COLOURS
 from ui.inputs import encoder_note
@@ -290,7 +291,7 @@ def _asked(letter: str, first: Asked | None) -> Asked:
 
 def _opened(letter: str, model: str, text: str, usual: str) -> str:
     """Return a pane's model; where it can't be opened, say why, and go back to what the pane showed before."""
-    if (error := trouble(model, text)) is None:
+    if not isinstance(error := trouble(model, text), ModelError):
         return model
     failed(error)
     key, state = _key("model", letter), st.session_state
@@ -330,7 +331,7 @@ def _formula(letter: str, model: str, text: str, models: dict[str, str]) -> tupl
     key = partial(_key, letter=letter)
     scaled = link.restore(f"scaled_{letter}", True, link.switch)
     temperature = link.restore(f"temperature_{letter}", 1.0, _temperature)
-    causal = readable(model, text) and head_view(model, text, 0, 0, "token", "shown").causal
+    causal = trouble(model, text) is None and head_view(model, text, 0, 0, "token", "shown").causal
     mask = link.restore(f"mask_{letter}", True, link.switch) if causal else True
     changes = {
         "compare.no_factor": not scaled,

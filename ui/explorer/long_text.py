@@ -21,6 +21,7 @@ from ui.compute import door, failed
 from ui.controls import BEST_HEAD, FIRST_HEAD
 from ui.explorer.long_file import KINDS, MOST_LETTERS, read_text
 from ui.explorer.upload import FileRefusedError
+from ui.pick import pick
 from ui.take_away import take_map
 from ui.text import note, plain, shortened, t, words
 
@@ -62,9 +63,7 @@ def _first_share(name: str, layer: int, head: int, low: int, high: int) -> float
 def text_choice() -> str:
     """Ask for a text, typed or from a file; where there is none that can be used, the last one, or the sample."""
     state = st.session_state
-    chosen = link.restore("long_from", FROM[0], link.one_of(*FROM))
-    _segments("long_from", FROM)
-    if chosen == "file":
+    if pick("long_text.long_from", FROM, FROM[0]) == "file":
         return _from_file() or state.get(LAST) or sample()
     text = link.restore("passage", sample(), str)
     if text == sample():
@@ -173,12 +172,11 @@ def region_choice(read: LongReading) -> tuple[Region, bool]:
     """Ask for the part of the text that is shown; returns it, and whether colours are logarithmic."""
     state, last = st.session_state, read.tokens
     spans = [link.restore(key, (1, last), _span(last)) for key in AXES]
-    first = link.restore("long_first", "log", link.one_of("shown", "log", "hidden"))
     if last > 1:
         for key, place in zip(AXES, st.columns(2, gap="large"), strict=True):
             place.slider(t(f"long_text.{key}"), 1, last, key=key, on_change=_step_in)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        _segments("long_first", ("shown", "log", "hidden"), "controls.first")
+        first = pick("controls.first", ("shown", "log", "hidden"), "log", key="long_first")
         whole = all(span == (1, last) for span in spans)
         while state.get(BACK) and state[BACK][-1] == spans:
             state[BACK].pop()
@@ -327,19 +325,6 @@ def _wanted(ask: Callable[[], object]) -> object:
             return ask()
     except Gone:
         st.rerun()
-
-
-def _segments(key: str, ids: tuple[str, ...], section: str = "") -> None:
-    section = section or f"long_text.{key}"
-    st.segmented_control(
-        t(section),
-        list(ids),
-        key=key,
-        format_func=lambda choice: t(f"{section}_{choice}"),
-        required=True,
-        width="content",
-        help=t(f"{section}_help"),
-    )
 
 
 def _span(last: int) -> Callable[[str], tuple[int, int]]:

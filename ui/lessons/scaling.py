@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -20,7 +20,6 @@ from ui.text import heading, language, note, plain, say, t, words
 if TYPE_CHECKING:
     from attention_core.labs.scaling import Curves, Histogram, Learned, RealHead, RealRow, Row
 
-V = TypeVar("V")
 SIZES = tuple(2**n for n in range(13))
 TEMPERATURES = tuple(2 ** (n / 2) for n in range(-4, 13))  # with √dₖ of every size among them
 TIMES = tuple(2 ** (n / 2) for n in range(-6, 11))
@@ -157,7 +156,7 @@ def _learned(size: int, rate: float, seed: int, steps: int) -> "Learned":
 
 def world_controls() -> World:
     """Ask for dₖ, temperature, and random scores or scores made up by hand."""
-    size = link.restore("dk", 64, _among(SIZES))
+    size = link.restore("dk", 64, link.one_of(*SIZES))
     st.select_slider(t("scaling.dk"), SIZES, key="dk")
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         kind = pick("scaling.dk_world", ("random", "hand"), "random", on_change=_by_hand)
@@ -471,21 +470,10 @@ def _by_hand() -> None:
 def _power(key: str, name: str, choices: Iterable[float], default: str, width: int) -> float:
     """Ask for a power of √2, written as people read it; so it stands in the link, too."""
     shorts = [_short(x) for x in choices]
-    chosen = link.restore(key, default, _among(shorts))
+    chosen = link.restore(key, default, link.one_of(*shorts))
     about = t(f"scaling.{name}_help") if f"{name}_help" in words("scaling") else None
     st.select_slider(t(f"scaling.{name}"), shorts, key=key, width=width, help=about)
     return _exact(chosen)
-
-
-def _among(choices: Iterable[V]) -> Callable[[str], V]:
-    known = {str(choice): choice for choice in choices}
-
-    def parse(said: str) -> V:
-        if said not in known:
-            raise ValueError(said)
-        return known[said]
-
-    return parse
 
 
 def _short(number: float) -> str:
