@@ -201,7 +201,7 @@ class Visitor:
             if getattr(body, "set_value", False):
                 self._chosen.pop(body.id, None)
         if kind == "bidi_component":
-            name = body.component_name.removeprefix("gaze_")
+            name = body.component_name.removeprefix("gaze.")
             heard.came[name], heard.data[name] = now, body.bytes
             if sent:
                 code = (body.js_content, body.css_content, body.html_content)

@@ -157,10 +157,10 @@ def server():
 
 
 def test_a_visitor_sees_what_a_browser_sees(server):
-    """Home, the menu, a sentence, a layer, a head; then the same head again, which is not sent again."""
+    """Home, the menu, a sentence, a layer, a head; then the same head again, which is not sent again: it is large."""
     from attention_core import compute
 
-    text = "Finn took the ball out of the bag."
+    text = "Finn took the ball out of the bag. " * 10
 
     async def visit():
         visitor = Visitor(server.port, deflate=True)

@@ -3,13 +3,20 @@
 import json
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
+from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 
 HERE = Path(__file__).parent
+FOLDERS = sorted(path.parent.name for path in HERE.glob("*/*.css"))
+SERVED = ComponentManifest("gaze", "1", [ComponentConfig(name, asset_dir=name) for name in FOLDERS])
+_serving = Lock()
 DTYPES = {"f": "f4", "b": "u1", "u": "u1", "i": "i4"}  # by numpy's kind
 
 
@@ -46,16 +53,29 @@ def pack(meta: dict[str, Any], /, **arrays: np.ndarray) -> bytes:
 
 
 def mount(name: str) -> Callable[..., Any]:
-    """Register the component in the folder `name` and give its mount.
+    """Give the mount of the component in the folder `name`.
 
-    Its module is what all components share, then the folder's other scripts, then `name.js` with the default export.
+    Its module is `name.js` with the default export. Browsers load it, and what it imports, from where the server serves
+    these folders, once; code that is given as text would travel again with every change of the numbers. The stylesheet
+    travels, because it has to be there when the module measures.
     """
-    folder = HERE / name
-    js = [HERE / "shared.js", *sorted(set(folder.glob("*.js")) - {folder / f"{name}.js"}), folder / f"{name}.js"]
-    css = [HERE / "shared.css", folder / f"{name}.css"]
-    return st.components.v2.component(
-        f"gaze_{name}",
-        html=f'<div class="gaze {name}" data-gaze="{name}"></div>',
-        css="\n".join(path.read_text("utf-8") for path in css),
-        js="\n".join(path.read_text("utf-8") for path in js),
-    )
+    css = "\n".join((HERE / folder / f"{folder}.css").read_text("utf-8") for folder in ("shared", name))
+    html = f'<div class="gaze {name}" data-gaze="{name}"></div>'
+
+    @cache
+    def component() -> Callable[..., Any]:
+        return st.components.v2.component(f"{SERVED.name}.{name}", html=html, css=css, js=f"{name}.js")
+
+    def mounted(**told: Any) -> Any:  # noqa: ANN401
+        _serve()
+        return component()(**told)
+
+    return mounted
+
+
+def _serve() -> None:
+    """Tell the running server which folders to serve, as an installed package does by its pyproject.toml."""
+    manager = get_bidi_component_manager()
+    with _serving:
+        if manager.get_metadata(f"{SERVED.name}.shared") is None:
+            manager.register_from_manifest(SERVED, HERE)

@@ -90,9 +90,9 @@ def standalone(title: str, text: str, parts: Sequence[Part], *, lang: str) -> st
         font=FONT,
         title=escape(title),
         text=escape(text),
-        css="\n".join(_read("shared.css", *(f"{name}/{name}.css" for name in names))),
+        css="\n".join(_read("shared/shared.css", *(f"{name}/{name}.css" for name in names))),
         sections=sections,
-        shared=_read("shared.js")[0],
+        shared=_bare(*_read("shared/shared.js")),
         modules="\n".join(f"{name}: (() => {{\n{_module(name)}\n}})()," for name in names),
         data=data,
     )
@@ -101,7 +101,13 @@ def standalone(title: str, text: str, parts: Sequence[Part], *, lang: str) -> st
 def _module(name: str) -> str:
     main = f"{name}/{name}.js"
     others = sorted(f"{name}/{path.name}" for path in (HERE / name).glob("*.js") if path.name != f"{name}.js")
-    return re.sub(r"^export default function", "return function", "\n".join(_read(*others, main)), flags=re.MULTILINE)
+    code = re.sub(r"^export default function", "return function", "\n".join(_read(*others, main)), flags=re.MULTILINE)
+    return _bare(code)
+
+
+def _bare(code: str) -> str:
+    """Return what modules say without their imports and exports, since here all of it stands in one file."""
+    return re.sub(r"^(import .*\n|export )", "", code, flags=re.MULTILINE)
 
 
 def _read(*paths: str) -> list[str]:

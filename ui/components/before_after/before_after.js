@@ -1,3 +1,5 @@
+import { begin, digits, el, label, live, radios } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { names, words, shares } = meta, sides = [arrays.before, arrays.after];

@@ -1,3 +1,5 @@
+import { begin, el, label, live } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta } = begin(parentElement, data), { labels, fresh, words } = meta, T = labels.length;
   if (first) { kept.box = el("div", "box"); kept.box.role = "group"; root.replaceChildren(kept.box); }

@@ -1,3 +1,5 @@
+import { begin, css, digits, el, gaze, label, live, rgb } from "../gaze.shared/shared.js";
+
 /** A share as people write it: never 0 for what is above 0, nor 100 % for what is below 1. */
 function share(weight) {
   const percent = weight * 100;

@@ -1,3 +1,5 @@
+import { begin, css, digits, el, label, light, live, mix, rgb, theme, widest } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { labels, words, colours } = meta, { weights, values, joined, parts } = arrays;

@@ -1,3 +1,5 @@
+import { begin, css, digits, el, live, radios, theme } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { words, signed, places } = meta, { values } = arrays, [L, H] = values.shape;

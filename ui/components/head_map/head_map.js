@@ -1,3 +1,5 @@
+import { begin, css, drawing, el, live, mix, pictureButtons, ramp, rgb, sheet } from "../gaze.shared/shared.js";
+
 const RAMP = ["#0072b2", "#009e73", "#e69f00"];      // Okabe-Ito: early layers blue, late ones orange
 
 export default function ({ data, parentElement, setTriggerValue }) {

@@ -1,3 +1,5 @@
+import { begin, digits, el, live, radios } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, meta, arrays } = begin(parentElement, data);
   const { rows, columns, compared, words } = meta, { values } = arrays, [L, H] = values.shape;

@@ -1,3 +1,5 @@
+import { begin, el, label, live, radios, ramp, theme } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, meta, arrays } = begin(parentElement, data);
   const { names, words, groups = names.length } = meta, { tiles } = arrays, [H, h, w] = tiles.shape;

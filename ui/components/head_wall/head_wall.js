@@ -1,3 +1,6 @@
+import { begin, css, digits, drawing, el, live, mix, pictureButtons, ramp, rgb, sheet, theme, widest } from "../gaze.shared/shared.js";
+import { arrange, keepWall, store } from "./packing.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   if (arrays.deflated) return keepWall(root, meta, arrays);

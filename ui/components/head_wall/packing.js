@@ -1,6 +1,6 @@
 // The pictures of a wall: they come once a text, by an element of their own, and stay here for whoever shows them.
 
-const store = (window.gazeWalls ??= { walls: new Map(), waiting: new Set() });
+export const store = (window.gazeWalls ??= { walls: new Map(), waiting: new Set() });
 
 async function inflate(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -8,7 +8,7 @@ async function inflate(bytes) {
 }
 
 /** The element that only carries pictures: inflate them, and tell those who wait. Gives the cleanup. */
-function keepWall(root, { name, shape }, { deflated, values, roles, evidence }) {
+export function keepWall(root, { name, shape }, { deflated, values, roles, evidence }) {
   root.classList.add("store");
   const told = pictures => {
     if (root.kept.name !== name) return;             // another text came meanwhile
@@ -24,7 +24,7 @@ function keepWall(root, { name, shape }, { deflated, values, roles, evidence }) 
 }
 
 /** Where each picture stands: layers as rows, in as many blocks as give the largest pictures, or one after the other. */
-function arrange({ shown, shape: [, heads], flow }, width, scale) {
+export function arrange({ shown, shape: [, heads], flow }, width, scale) {
   const most = 64 * scale, least = 14, narrow = width < 400, high = (narrow ? 1400 : 620) * scale;
   const between = columns => (width / columns > 34 ? 4 : 2);
   if (flow) return flowing(shown, width, { most, least, high, between, label: 15 * scale });

@@ -1,3 +1,6 @@
+import { begin, digits, el, gaze, label, live, theme, widest } from "../gaze.shared/shared.js";
+import { paintBar, paintCells } from "./painting.js";
+
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { view, queries, keys, words, factor } = meta, { raw, final, weights, allowed } = arrays;

@@ -1,3 +1,5 @@
+import { css, digits, el, light, mix, ramp, unramp } from "../gaze.shared/shared.js";
+
 // The canvas and the colour bar of the heat map; a scene says what to paint, and nothing here knows of pins or tips.
 
 /** Where between the first and the last colour a value lies, 0 to 1. Logarithmic: three powers of ten below the largest. */
@@ -6,7 +8,7 @@ const placed = (value, { least, most, log }) => log
   : (value - least) / (most - least);
 const DECADES = 3;
 
-function paintCells(canvas, scene) {
+export function paintCells(canvas, scene) {
   const { Q, K, cell, dpr, scale, look, valueAt, blocked, signed, stops } = scene;
   // One pixel a cell, then enlarged by a whole number without smoothing, then (seldom) fitted with smoothing.
   const table = ramp(...stops), grey = ramp(look.ground, look.text)[23];
@@ -66,7 +68,7 @@ function stripes(pen, colour, dpr) {
 }
 
 /** From the true least to the true greatest value shown, with a mark at zero where it lies well inside. */
-function paintBar(bar, scene, from, to, name) {
+export function paintBar(bar, scene, from, to, name) {
   const { signed, most, log, stops } = scene;
   if (log) from = most / 10 ** DECADES;
   const shades = Array.from({ length: 17 }, (_, i) => {

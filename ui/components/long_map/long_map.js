@@ -1,3 +1,5 @@
+import { begin, css, digits, el, label, live, ramp, theme } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { region, sizes, log, words, queries } = meta, keys = meta.keys ?? queries, { weights, allowed } = arrays;

@@ -1,3 +1,5 @@
+import { begin, css, digits, el, live, theme } from "../gaze.shared/shared.js";
+
 const DASHES = ["", "9 5", "2 4", "12 4 2 4"], HIGH = 300, TICKS = [5, 4];
 
 function draw(tag, marks, ...content) {

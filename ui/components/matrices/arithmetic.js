@@ -1,7 +1,9 @@
+import { digits, el, label } from "../gaze.shared/shared.js";
+
 // How a number came about, as elements: every function gives a list for the box under the matrices.
 
 /** A number of any size in few letters: two decimals, or a power of ten. */
-function short(value, places = 2) {
+export function short(value, places = 2) {
   const size = Math.abs(value);
   return size >= 1e5 ? value.toExponential(1).replace("e+", "e").replace("-", "\u2212") : digits(value, size >= 1000 ? 0 : places);
 }
@@ -21,7 +23,7 @@ const between = (list, mark) => list.flatMap((item, i) => i ? [mark(), item] : [
 const plus = () => el("span", "", "+");
 
 /** Row times column: all products where they are few, else the five largest and the sum of the others. */
-function productOf(a, b, bias, inner, value, words) {
+export function productOf(a, b, bias, inner, value, words) {
   const products = a.map((x, i) => ({ x, y: b[i], i, size: Math.abs(x * b[i]) }));
   const many = products.length > 8;
   const shown = many ? [...products].sort((p, q) => q.size - p.size || p.i - q.i).slice(0, 5) : products;
@@ -35,7 +37,7 @@ function productOf(a, b, bias, inner, value, words) {
 }
 
 /** The softmax of one cell: its power of e over the sum of its row's; from far-off scores the largest is taken first. */
-function softmaxOf(row, column, value, words) {
+export function softmaxOf(row, column, value, words) {
   const most = Math.max(...row), far = most > 40 || Math.min(...row) < -40, by = far ? most : 0;
   const power = score => el("span", "", "e", el("sup", "", short(score - by)));
   const parts = row.map(score => Math.exp(score - by)), total = parts.reduce((s, v) => s + v, 0);

@@ -1,3 +1,7 @@
+import { begin, css, digits, el, gaze, label, light, live, ramp, theme, unramp, widest } from "../gaze.shared/shared.js";
+import { productOf, short, softmaxOf } from "./arithmetic.js";
+import { drawMovement } from "./movement.js";
+
 const ROW = 25, WIDEST = 52;                         // css px of a cell: its height, and its width at most
 
 export default function ({ data, parentElement, setTriggerValue }) {

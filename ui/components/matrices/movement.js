@@ -1,6 +1,8 @@
+import { digits, el, widest } from "../gaze.shared/shared.js";
+
 // How a word's vector moves: from its own value to its context, pulled by every value with its weight.
 
-function drawMovement(box, { row, names, places, end, pulls, target, before, after, words }, width, height, scale) {
+export function drawMovement(box, { row, names, places, end, pulls, target, before, after, words }, width, height, scale) {
   const svg = (tag, set, ...content) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [name, value] of Object.entries(set)) made.setAttribute(name, value);

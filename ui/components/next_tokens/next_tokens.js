@@ -1,3 +1,5 @@
+import { begin, digits, el, label, live } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta } = begin(parentElement, data);
   const { labels, ranks, probabilities, chances, chosen, sampled, words } = meta;

@@ -1,3 +1,5 @@
+import { unpack } from "../gaze.shared/shared.js";
+
 export default function ({ data }) {
   const { lang, present } = unpack(data).meta;
   const page = document.documentElement;

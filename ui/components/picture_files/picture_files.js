@@ -1,3 +1,5 @@
+import { begin, el, give } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement }) {
   const { root, meta } = begin(parentElement, data), spoken = el("div", "failed");
   spoken.role = "status";

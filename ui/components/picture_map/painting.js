@@ -1,7 +1,9 @@
+import { css, mix } from "../gaze.shared/shared.js";
+
 // The two canvases of the picture map; a scene says what to paint, and nothing here knows of pins or pointers.
 
 /** The picture's pixels as a canvas; faded: mostly grey and near the ground, so that only weights have colour. */
-function pictureCanvas(pixels, look, faded) {
+export function pictureCanvas(pixels, look, faded) {
   const [h, w] = pixels.shape, image = new ImageData(w, h), to = image.data;
   for (let i = 0; i < w * h; i++) {
     const [r, g, b] = pixels.subarray(3 * i, 3 * i + 3), grey = 0.299 * r + 0.587 * g + 0.114 * b;
@@ -14,7 +16,7 @@ function pictureCanvas(pixels, look, faded) {
 }
 
 /** The picture at the size of the grid, and the lines between its patches. */
-function paintPicture(canvas, scene, source) {
+export function paintPicture(canvas, scene, source) {
   const { width, height, wide, high, columns, rows, dpr, look, cell, owner, chosen } = scene, pen = canvas.getContext("2d");
   canvas.width = Math.round(width * dpr); canvas.height = Math.round(height * dpr);
   Object.assign(canvas.style, { width: width + "px", height: height + "px" });
@@ -46,7 +48,7 @@ function paintPicture(canvas, scene, source) {
 }
 
 /** An outline round one patch, legible on any picture. */
-function outline(pen, scene, [r, c], colour, thick) {
+export function outline(pen, scene, [r, c], colour, thick) {
   if (r < 0) return;
   const [h, w] = scene.cell, around = thick / 2;
   for (const [line, style] of [[thick + 2.5, css(scene.look.ground)], [thick, colour]]) {

@@ -1,3 +1,6 @@
+import { begin, css, digits, drawing, el, gaze, label, live, mix, pictureButtons, sheet, theme } from "../gaze.shared/shared.js";
+import { outline, paintPicture, pictureCanvas } from "./painting.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { view, queries, words, grid: [rows, columns], window: chosen } = meta;

@@ -1,3 +1,5 @@
+import { begin, digits, el, live, radios } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, meta } = begin(parentElement, data);
   const { rows, compared, words } = meta, colours = ["#e69f00", "#009e73", "#cc79a7", "#56b4e9"];   // Okabe-Ito

@@ -1,3 +1,5 @@
+import { begin, digits, el, gaze, label, live } from "../gaze.shared/shared.js";
+
 const WINDOW = 36;                                   // lines of a long table that exist at a time, between two gaps
 
 export default function ({ data, parentElement }) {

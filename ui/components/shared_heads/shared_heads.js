@@ -1,3 +1,5 @@
+import { begin, css, el, live, theme } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta } = begin(parentElement, data), { heads, parts, words } = meta;
   const draw = (tag, marks, ...content) => {

@@ -12,7 +12,7 @@ const PIECES = [1, 2, 3, 4, 5, 6, 7].map(i => i / 8);
  * painted, in css px. A key that is not null is the one of the row that is looked at. down: how many rows
  * lower the keys begin. few: one row or column, not all.
  */
-function paintLines(g, lines, { left, right, row, top, from, to, colours, scale, dpr, key, down, few }) {
+export function paintLines(g, lines, { left, right, row, top, from, to, colours, scale, dpr, key, down, few }) {
   const heads = colours.length;
   const bend = (right - left) * 0.42, apart = Math.min(5 * scale, (row - 6) / heads);
   const exact = lines.length < 400, crowd = lines.length > CROWD;

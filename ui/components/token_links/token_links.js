@@ -1,3 +1,6 @@
+import { begin, css, digits, el, gaze, label, light, live, rgb, theme, widest } from "../gaze.shared/shared.js";
+import { paintLines } from "./lines.js";
+
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
   const { view, queries, keys, heads, words } = meta, several = heads.length > 1;

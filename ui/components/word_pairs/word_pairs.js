@@ -1,3 +1,5 @@
+import { begin, css, digits, el, gaze, label, live, theme } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta } = begin(parentElement, data);
   const { view, rows, words, linked } = meta;

@@ -1,3 +1,5 @@
+import { begin, el, live } from "../gaze.shared/shared.js";
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const { root, kept, first, meta } = begin(parentElement, data), { prompt, titles, over, words } = meta;
   if (first) {

@@ -1,7 +1,7 @@
-// Shared by all components and prepended to each one's module (payload.mount). Data become text nodes, never markup.
+// Shared by all components, which import it from where it is served (payload.mount). Data become text nodes, never markup.
 
 /** The bytes of payload.pack -> {meta, arrays}: typed views on the message itself, copied only where it is misaligned. */
-function unpack(data) {
+export function unpack(data) {
   if (data.arrays) return data;                      // unpacked already, in a file of its own (standalone.py)
   const bytes = data instanceof Uint8Array ? data : new Uint8Array(data), arrays = {};
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
@@ -16,7 +16,7 @@ function unpack(data) {
 }
 
 // The pins of the page: which query each view looks at. In the browser only; the server never hears of it.
-const gaze = (window.gaze ??= (() => {
+export const gaze = (window.gaze ??= (() => {
   const views = new Map();                 // name -> {pin, last, hover, param, listeners: root -> function}
   const homes = new Map();                 // root -> name of its view
   const roots = new Map();                 // root -> repaint, for what concerns everyone (presentation mode)
@@ -87,7 +87,7 @@ const gaze = (window.gaze ??= (() => {
 })());
 
 /** Start of every run: the root, the unpacked data, what earlier runs kept, and whether this is the first one. */
-function begin(parentElement, data) {
+export function begin(parentElement, data) {
   const root = parentElement.querySelector("[data-gaze]"), first = !root.kept;
   root.dataset.runs = 1 + Number(root.dataset.runs || 0);
   root.kept ??= { width: 0 };
@@ -95,7 +95,7 @@ function begin(parentElement, data) {
 }
 
 /** End of every run: paint now and whenever the width, the fonts or the presentation mode change; gives the cleanup. */
-function live(root, paint) {
+export function live(root, paint) {
   const { kept } = root;
   kept.paint = () => {
     root.style.setProperty("--scale", kept.scale = document.documentElement.hasAttribute("data-presenter") ? 1.35 : 1);
@@ -114,52 +114,52 @@ function live(root, paint) {
 }
 
 /** An element; strings among the content become text nodes. */
-function el(tag, className = "", ...content) {
+export function el(tag, className = "", ...content) {
   const element = document.createElement(tag);
   element.className = className;
   element.append(...content);
   return element;
 }
 /** A token's label: its own direction, isolated from its neighbours. */
-const label = text => Object.assign(el("bdi", "", text), { dir: "auto" });
+export const label = text => Object.assign(el("bdi", "", text), { dir: "auto" });
 /** A number with a true minus and no minus zero. */
-const digits = (value, places) => Number.isFinite(value)
+export const digits = (value, places) => Number.isFinite(value)
   ? value.toFixed(places).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212") : "\u2013";
 const measure = new OffscreenCanvas(1, 1).getContext("2d");
 /** Width in px of the widest of the texts. */
-function widest(texts, size, root) {
+export function widest(texts, size, root) {
   measure.font = `${size}px ${getComputedStyle(root).fontFamily}`;
   return texts.reduce((most, text) => Math.max(most, measure.measureText(text).width), 0);
 }
 
 const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
 /** Any css colour -> [r, g, b]. */
-function rgb(css) {
+export function rgb(css) {
   probe.fillStyle = "#000"; probe.fillStyle = css; probe.fillRect(0, 0, 1, 1);
   return [...probe.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
 }
-const mix = (a, b, t) => a.map((v, i) => Math.round(v + (b[i] - v) * t));
-const css = ([r, g, b]) => `rgb(${r},${g},${b})`;
-const light = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b) / 255;
+export const mix = (a, b, t) => a.map((v, i) => Math.round(v + (b[i] - v) * t));
+export const css = ([r, g, b]) => `rgb(${r},${g},${b})`;
+export const light = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b) / 255;
 /** The theme as numbers: canvas knows no css variables. */
-function theme(root) {
+export function theme(root) {
   const style = getComputedStyle(root), get = name => rgb(style.getPropertyValue(name).trim());
   const ground = get("--st-background-color"), dark = light(ground) < 0.5;
   return { ground, dark, accent: get("--st-primary-color"), text: get("--st-text-color"),
     blue: rgb(dark ? "#5b9bff" : "#2563eb"), orange: rgb(dark ? "#ffa02e" : "#ea7a0c"), font: style.fontFamily };
 }
 /** Colours between the stops -> 256 pixels as ImageData wants them. */
-function ramp(...stops) {
+export function ramp(...stops) {
   return Uint32Array.from({ length: 256 }, (_, i) => {
     const t = i / 255 * (stops.length - 1), at = Math.min(stops.length - 2, Math.floor(t));
     const [r, g, b] = mix(stops[at], stops[at + 1], t - at);
     return (255 << 24 | b << 16 | g << 8 | r) >>> 0;
   });
 }
-const unramp = pixel => [pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255];
+export const unramp = pixel => [pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255];
 
 /** Buttons of role radio as one group: a click picks, arrows move the focus. The ring moves at once; since answers to earlier picks may still arrive, the latest one wins over them for two seconds. Gives the cleanup. */
-function radios(root, items, chosen, name, pick) {
+export function radios(root, items, chosen, name, pick) {
   const { kept } = root, count = items.length, at = event => items.indexOf(event.target.closest("[role=radio]"));
   function ring(chosen) {
     const tab = items[chosen] ? chosen : 0;
@@ -190,7 +190,7 @@ function radios(root, items, chosen, name, pick) {
 }
 
 /** Let the reader save a blob as a file. */
-function save(blob, file) {
+export function save(blob, file) {
   const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: file });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
@@ -219,16 +219,16 @@ async function raster(svg) {
   return new Promise(done => canvas.toBlob(done, "image/png"));
 }
 /** Save the text of an SVG as it is, or as a PNG. */
-const give = async (file, kind, svg) => save(kind === "png" ? await raster(svg) : new Blob([svg], { type: "image/svg+xml" }), `${file}.${kind}`);
+export const give = async (file, kind, svg) => save(kind === "png" ? await raster(svg) : new Blob([svg], { type: "image/svg+xml" }), `${file}.${kind}`);
 /** An element of an SVG; strings among the content become text nodes. */
-function drawing(tag, attributes = {}, ...content) {
+export function drawing(tag, attributes = {}, ...content) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...content);
   return element;
 }
 /** The text of an SVG: the parts on the page's ground, below them the colours and names of a legend. */
-function sheet(root, width, height, parts, legend) {
+export function sheet(root, width, height, parts, legend) {
   const look = theme(root), edge = 12, line = 24, size = 13, spots = [];
   let x = edge, y = height + edge;
   for (const [, text] of legend) {
@@ -245,7 +245,7 @@ function sheet(root, width, height, parts, legend) {
   return new XMLSerializer().serializeToString(svg);
 }
 /** Buttons that save what `draw` gives, the text of an SVG: as PNG and as SVG. */
-function pictureButtons(words, file, draw) {
+export function pictureButtons(words, file, draw) {
   const spoken = el("span", "failed");
   spoken.role = "status";
   return el("div", "files", spoken, ...["png", "svg"].map(kind => {
