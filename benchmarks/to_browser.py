@@ -14,7 +14,7 @@ import asyncio
 from typing import NamedTuple
 
 from benchmarks.server import served
-from benchmarks.visitor import Answer, Visitor, unpack
+from benchmarks.visitor import Answer, Visitor, sizes
 
 SIZES, QUICK = (64, 512), (64,)
 MODELS = {"minilm": 0, "smollm2": 1}  # by their places among the buttons
@@ -82,9 +82,9 @@ def profile(page: str, model: str, tokens: int, sent: Sent) -> list[str]:
     """Return where the bytes of an action are: a line of the second table for each view that was drawn anew."""
     lines = []
     for view, count in sorted(sent.answer.arrays.items(), key=lambda pair: -pair[1]):
-        _, arrays = unpack(sent.answer.data[view])
-        parts = [f"{name} {array.nbytes / 1000:,.1f} ({array.dtype})" for name, array in arrays.items()]
-        words = count - sum(array.nbytes for array in arrays.values())
+        arrays = sizes(sent.answer.data[view])
+        parts = [f"{name} {size / 1000:,.1f} ({bits} bits)" for name, (size, bits) in arrays.items()]
+        words = count - sum(size for size, _ in arrays.values())
         code = sent.answer.code[view]
         row = (page, model, tokens, sent.action, view, f"{code / 1000:,.1f}", f"{count / 1000:,.1f}")
         lines.append("| " + " | ".join(map(str, [*row, " · ".join([*parts, f"words {words / 1000:,.1f}"])])) + " |")

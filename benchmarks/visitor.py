@@ -7,6 +7,7 @@ chosen.
 
 import asyncio
 import json
+import math
 import struct
 import time
 import zlib
@@ -26,6 +27,8 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 PATIENCE = 60.0  # seconds until an answer counts as none
 DONE = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 ERROR_BOX = 1  # Alert.Format.ERROR
+NAN = 65535  # in 16 bits
+BITS = {"f4": 32, "i4": 32, "u2": 16, "u1": 8, "b1": 1}
 WIDGETS = ("slider", "text_input", "text_area", "button_group", "checkbox", "bidi_component")
 
 
@@ -215,10 +218,29 @@ class Visitor:
 
 def unpack(block: bytes) -> tuple[dict, dict[str, np.ndarray]]:
     """Return the words and the numbers that one of our views was sent: the other side of ``ui.components.payload``."""
-    (length,) = struct.unpack_from("<I", block)
-    told, start = json.loads(block[4 : 4 + length]), 4 + length
+    told, start = _header(block)
     arrays = {}
     for name, one in told["arrays"].items():
-        count = int(np.prod(one["shape"]))
-        arrays[name] = np.frombuffer(block, f"<{one['dtype']}", count, start + one["offset"]).reshape(one["shape"])
+        count = math.prod(one["shape"])
+        if one["dtype"] == "b1":
+            bits = np.frombuffer(block, np.uint8, -(-count // 8), start + one["offset"])
+            array = np.unpackbits(bits, count=count, bitorder="little").astype(bool)
+        else:
+            array = np.frombuffer(block, f"<{one['dtype']}", count, start + one["offset"])
+        if "step" in one:
+            array = np.where(array == NAN, np.nan, one["low"] + array * one["step"]).astype(np.float32)
+        arrays[name] = array.reshape(one["shape"])
     return told["meta"], arrays
+
+
+def sizes(block: bytes) -> dict[str, tuple[int, int]]:
+    """Return how many bytes each array in it has, and in how many bits a number travels."""
+    return {
+        name: (-(-math.prod(one["shape"]) * BITS[one["dtype"]] // 8), BITS[one["dtype"]])
+        for name, one in _header(block)[0]["arrays"].items()
+    }
+
+
+def _header(block: bytes) -> tuple[dict, int]:
+    (length,) = struct.unpack_from("<I", block)
+    return json.loads(block[4 : 4 + length]), 4 + length

@@ -31,7 +31,7 @@ with left:
 view = head_view(model, text, layer, head, "token", "shown")
 with right:
     explorer.about(model, text, seen, layer, head)
-    heat(view, "weights", view=f"{model}-wall{inputs.suffix(text)}")
+    heat(view, "weights", view=f"{model}-wall{inputs.suffix(text)}", several=True)
 heading("sentence.links")
 links({head: view}, view=f"{model}-wall{inputs.suffix(text)}")
 one_map(model, text, layer, head)

@@ -103,8 +103,10 @@ def test_where_the_bytes_of_an_action_are():
     answer = Answer(0, {}, {"heatmap": block}, 90_000, {"heatmap": 33_000}, {"heatmap": len(block)}, 20_000, ())
     sent = to_browser.Sent("head", answer)
     (line,) = to_browser.profile("sentence", "minilm", 64, sent)
-    assert "| heatmap | 33.0 | 50.2 | weights 40.0 (float32) · allowed 10.0 (uint8) · words 0.2 |" in line
-    assert to_browser.line("sentence", "minilm", 64, sent, 150_000).endswith("| 90 | 33 | 50 | 7 | 20 | 150 | 0.60 × |")
+    assert "| heatmap | 33.0 | 41.4 | weights 40.0 (32 bits) · allowed 1.2 (1 bits) · words 0.2 |" in line
+    assert to_browser.line("sentence", "minilm", 64, sent, 150_000).endswith(
+        "| 90 | 33 | 41 | 16 | 20 | 150 | 0.60 × |"
+    )
 
 
 def test_a_median_and_its_target():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import streamlit as st
 from attention_core.layers import ranges
 from ui import link
 from ui.components import heatmap, row_in_full, token_links
+from ui.components.payload import LARGE
 from ui.text import note, plain, shortened, t, words
 
 if TYPE_CHECKING:
@@ -26,24 +28,37 @@ def links(views: "dict[int, HeadView]", *, view: str, pinned: int | None = None)
     token_links(*drawn_links(views, view=view, pinned=pinned), key=f"links-{view}")
 
 
-def heat(head: "HeadView", show: str, *, view: str, log: bool = False, key: str = "", name: str = "") -> None:
+def heat(
+    head: "HeadView",
+    show: str,
+    *,
+    view: str,
+    log: bool = False,
+    key: str = "",
+    name: str = "",
+    several: bool = False,
+) -> None:
     """Draw one head's raw scores, scaled scores or weights (words have weights only); ``log`` shows small weights.
 
     What is pointed at and pinned is shared by all pictures of a ``view``; maps of the same view have keys of their own.
-    Where the numbers are no weights, they have another ``name``.
+    Where the numbers are no weights, they have another ``name``; where it is one of ``several`` maps on a page and
+    large, it has no more numbers than are shown.
     """
     if show != "weights" and head.only:
         note("show.weights_only", reason=head.only)
     elif show != "weights" and not len(head.raw):
         note("show.words_have_weights")
-    meta, arrays = drawn_heat(head, show, view=view, log=log)
+    meta, arrays = drawn_heat(head, show, view=view, log=log, several=several)
     meta["words"] |= {"weights": name} if name else {}
-    heatmap(meta, arrays, key=f"heat-{key or view}")
+    heatmap(meta | {"lends": _name_of(arrays)}, arrays, key=f"heat-{key or view}")
 
 
 def row(head: "HeadView", *, view: str) -> None:
-    """Write one query's row out in full: raw score, × factor, softmax, weight, and the sum."""
-    row_in_full(*drawn_row(head, view=view), key=f"row-{view}")
+    """Write one query's row out in full: raw score, × factor, softmax, weight, and the sum; below the head's map."""
+    meta, arrays = drawn_row(head, view=view)
+    lent = _arrays(head)
+    own = {name: array for name, array in arrays.items() if name not in lent}
+    row_in_full(meta | {"borrows": _name_of(lent)}, own, key=f"row-{view}")
 
 
 def drawn_links(
@@ -80,23 +95,28 @@ def drawn_links(
     return meta, arrays
 
 
-def drawn_heat(head: "HeadView", show: str, *, view: str, log: bool = False, param: str | None = "query") -> Drawn:
+def drawn_heat(
+    head: "HeadView", show: str, *, view: str, log: bool = False, param: str | None = "query", several: bool = False
+) -> Drawn:
     """Return what :func:`heat` draws; without ``param`` its pin is no part of the link."""
     show = show if len(head.raw) else "weights"
     sink = show == "weights" and bool(head.sink.any())  # a column of its own, so that each row sums to 1
-    arrays = with_sink(head, _arrays(head)) if sink else _arrays(head)
-    shown = {"weights": arrays["weights"][None], "raw": head.raw, "scaled": head.raw * head.factor}[show][0]
-    inside = shown[arrays["allowed"]] if head.allowed.any() else np.zeros(1)
+    arrays = _arrays(head) | ({"sink": head.sink} if sink else {})
+    shown = {"weights": head.weights[None], "raw": head.raw, "scaled": head.raw * head.factor}[show][0]
+    inside = shown[head.allowed] if head.allowed.any() else np.zeros(1)
+    inside = np.concatenate([inside, head.sink]) if sink else inside
     meta = _meta(head, view, param) | {
         "keys": head.keys + ((t("show.sink_key"),) if sink else ()),
         "sink": sink,
         "show": show,
-        "extra": bool(head.step_names),
         "lo": float(inside.min()),
         "hi": float(inside.max()),
         "log": log,
         "words": words("heatmap") | _masks(head) | _sides(head, ("query", "key")),
     }
+    if several and shown.size > LARGE:
+        arrays = {show: shown} | {name: array for name, array in arrays.items() if name in ("allowed", "sink")}
+        meta["factor"] = None
     return meta, arrays
 
 
@@ -109,13 +129,11 @@ def drawn_row(head: "HeadView", *, view: str) -> Drawn:
     }
     if not math.isnan(score := dict(head.terms).get("sink", math.nan)):
         meta["words"]["sink"] = t("show.sink_score", score=f"{score:.4f}")
-    arrays = _arrays(head)
+    arrays = _arrays(head) | {"total": head.weights.sum(axis=1, dtype=np.float64)}
     if head.hidden.any():
         arrays["hidden"] = head.hidden
     if head.sink.any():
         arrays["sink"] = head.sink
-    if len(head.steps):
-        arrays["steps"] = head.steps
     return meta, arrays
 
 
@@ -258,4 +276,13 @@ def _meta(head: "HeadView", view: str, param: str | None = "query") -> dict:
 
 def _arrays(head: "HeadView") -> dict[str, np.ndarray]:
     arrays = {"weights": head.weights, "allowed": head.allowed}
-    return arrays | ({"raw": head.raw[0], "final": head.final[0]} if len(head.raw) else {})
+    arrays |= {"raw": head.raw[0]} if len(head.raw) else {}
+    return arrays | ({"steps": head.steps} if len(head.steps) else {})
+
+
+def _name_of(arrays: dict[str, np.ndarray]) -> str:
+    """Return a name that other numbers do not have."""
+    told = blake2b(digest_size=8)
+    for name in ("weights", "raw", "steps"):
+        told.update(arrays.get(name, np.zeros(0)).tobytes())
+    return told.hexdigest()

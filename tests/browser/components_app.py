@@ -59,6 +59,8 @@ lo, hi = (0.0, 1.0) if show == "weights" else (float(scores.min()), float(scores
 common = {"view": "v", "param": "query", "pinned": pinned, "queries": tokens, "keys": tokens}
 factor = {"factor": float(1 / np.sqrt(32)), "factor_text": "1/√32 = 0.177"}
 
+steps = {"steps": np.stack([raw * 0.177 - 1])} if asked.get("extra") else {}
+
 if asked.get("only") in (None, "strip"):
     picked = head_strip(
         {
@@ -112,7 +114,6 @@ with right:
                 **common,
                 **factor,
                 "show": show,
-                "extra": bool(asked.get("extra")),
                 "lo": lo,
                 "hi": hi,
                 "words": {
@@ -127,17 +128,14 @@ with right:
                     "alt": "heat map",
                 },
             },
-            {"weights": weights, "raw": raw, "final": np.where(allowed, raw * 0.177 - 1, -np.inf), "allowed": allowed},
+            {"weights": weights, "raw": raw, "allowed": allowed, **steps},
             key="map",
         )
 if asked.get("only") in (None, "row"):
     extra = {}
     if asked.get("extra"):
-        extra = {
-            "hidden": np.full(n, 0.25, "f4"),
-            "sink": np.full(n, 0.125, "f4"),
-            "steps": np.stack([raw * 0.177 - 1]),
-        }
+        extra = {"hidden": np.full(n, 0.25, "f4"), "sink": np.full(n, 0.125, "f4")}
+    shares = weights * (0.625 if extra else 1)
     row_in_full(
         {
             **common,
@@ -161,7 +159,7 @@ if asked.get("only") in (None, "row"):
                 "softmax": "softmax",
             },
         },
-        {"weights": weights * (0.625 if extra else 1), "raw": raw, "allowed": allowed, **extra},
+        {"weights": shares, "raw": raw, "allowed": allowed, "total": shares.sum(axis=1), **steps, **extra},
         key="row",
     )
 st.button("shorter", on_click=lambda: st.session_state.update(short=True))

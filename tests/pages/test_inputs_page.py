@@ -47,7 +47,7 @@ def test_a_pair_and_its_parts(open_page, lang):
     part = drawn(page, "heat")["weights"]
     np.testing.assert_allclose(part, weights[6:9, 1:5], atol=1e-6)
     row = drawn(page, "row")
-    np.testing.assert_allclose(row["weights"].sum(axis=1) + row["hidden"], 1, atol=1e-5)
+    np.testing.assert_allclose(row["total"] + row["hidden"], 1, atol=1e-6)
     share = f"{weights[6:9, 1:5].sum(axis=1).mean():.2f}"
     assert f"{share} on A’s" in said(page) if lang == "en" else f"A의 단어 {share}" in said(page)
     assert ("only B → A: " + share if lang == "en" else f"B → A만 있습니다. 한 행에서 평균 {share}") in said(page)

@@ -1,11 +1,9 @@
 """Every page, opened by its link as a reader would, in both languages."""
 
-import json
-import struct
-
 import numpy as np
 import pytest
 
+from benchmarks.visitor import unpack
 from ui.controls import EXAMPLE
 from ui.registry import PAGES
 from ui.text import plain
@@ -14,22 +12,13 @@ SENTENCE = "pages/sentence.py"
 
 
 def payload(page, key):
-    """Return the words and the description of the arrays that a component was sent."""
-    data = next(e for e in page.get("bidi_component") if e.key == key).proto.bytes
-    size = struct.unpack("<I", data[:4])[0]
-    return json.loads(data[4 : 4 + size])["meta"]
+    """Return the words that a component was sent."""
+    return unpack(next(e for e in page.get("bidi_component") if e.key == key).proto.bytes)[0]
 
 
 def arrays(page, key):
     """Return the arrays that a component was sent."""
-    data = next(e for e in page.get("bidi_component") if e.key == key).proto.bytes
-    size = struct.unpack("<I", data[:4])[0]
-    found = {}
-    for name, a in json.loads(data[4 : 4 + size])["arrays"].items():
-        kind = {"f4": "<f4", "u1": "u1", "i4": "<i4"}[a["dtype"]]
-        count = int(np.prod(a["shape"]))
-        found[name] = np.frombuffer(data, kind, count, 4 + size + a["offset"]).reshape(a["shape"])
-    return found
+    return unpack(next(e for e in page.get("bidi_component") if e.key == key).proto.bytes)[1]
 
 
 def view(page, kind):

@@ -39,7 +39,8 @@ def test_a_sink_is_said_everywhere(open_page, folder, lang):
     assert share in said(page)
     (heat,) = keyed(page, "heat")
     assert payload(page, heat)["keys"][-1] == name
-    np.testing.assert_allclose(arrays(page, heat)["weights"].sum(axis=1), np.ones(10), atol=1e-6)
+    shown = arrays(page, heat)
+    np.testing.assert_allclose(shown["weights"].sum(axis=1) + shown["sink"], np.ones(10), atol=1e-6)
     row = payload(page, keyed(page, "row")[0])["words"]
     assert f"{dict(view.terms)['sink']:.4f}" in row["sink"]
     assert row["too_far"] != row["not_allowed"]
@@ -47,13 +48,14 @@ def test_a_sink_is_said_everywhere(open_page, folder, lang):
     assert not page.exception
     assert said(page).count(share) >= 1
     for heat in keyed(page, "heat"):
-        np.testing.assert_allclose(arrays(page, heat)["weights"].sum(axis=1), np.ones(10), atol=1e-5)
+        shown = arrays(page, heat)
+        np.testing.assert_allclose(shown["weights"].sum(axis=1) + shown["sink"], np.ones(10), atol=1e-5)
     page = open_page(COMPARE, **asked, text_b=TEXT)
     assert not page.exception
     assert said(page).count(share) == 2 or share in said(page)
     # The file for a browser and the picture.
     parts = _parts({1: view}, "weights", log=False, pinned=3)
-    assert parts[1].arrays["weights"].shape == (10, 11)
+    np.testing.assert_array_equal(parts[1].arrays["sink"], view.sink)
     np.testing.assert_allclose(parts[2].arrays["sink"] + parts[2].arrays["weights"].sum(axis=1), np.ones(10), atol=1e-6)
     assert standalone("a", "b", parts, lang=lang)
     assert "(sink)" in _map(view.weights, view, "weights", "a", log=False)

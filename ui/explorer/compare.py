@@ -16,6 +16,7 @@ from attention_core.models.sees import that_read
 from ui import link
 from ui.components import head_strip, heatmap, token_links
 from ui.components.head_map import head_map as map_of_dots
+from ui.components.payload import LARGE
 from ui.components.word_pairs import word_pairs
 from ui.compute import LIMIT, door, failed, head_thumbnails, head_view, reading, trouble
 from ui.controls import BEST_HEAD, EXAMPLE, FIRST_HEAD, first_choice, sentence_box, show_choice, unit_choice
@@ -146,7 +147,8 @@ def pictures(columns: Sequence, panes: Sequence[Pane], views: "Sequence[HeadView
         with column:
             param = "query" if head.weights.shape == views[0].weights.shape else None
             token_links(*drawn_links({pane.head: head}, view=_shared(head), param=param), key=f"links-{pane.letter}")
-            heatmap(*drawn_heat(head, show, view=_shared(head), log=log, param=param), key=f"heat-{pane.letter}")
+            drawn = drawn_heat(head, show, view=_shared(head), log=log, param=param, several=True)
+            heatmap(*drawn, key=f"heat-{pane.letter}")
             sink_line(head)
             if head.hidden.any():
                 note("show.hidden", share=f"{head.hidden.mean():.0%}")
@@ -419,7 +421,9 @@ def _difference(one: Pane, other: Pane, first: "HeadView", second: "HeadView", l
             "alt": t("compare.difference_alt", **letters),
         },
     }
-    arrays = {"raw": difference, "final": first.weights, "weights": second.weights, "allowed": seen}
+    arrays = {"raw": difference, "allowed": seen}
+    if difference.size <= LARGE:  # said of a cell that is pointed at
+        arrays |= {"final": first.weights, "weights": second.weights}
     say("compare.difference", **letters)
     heatmap(meta, arrays, key="difference")
     places = {

@@ -59,7 +59,7 @@ def one_map(model: str, text: str | Input, layer: int, head: int) -> None:
     with left:
         note("one_map.chosen", layer=layer + 1, head=head + 1)
         plain = head_view(model, text, layer, head, "token", "shown", first != "hidden")
-        heat(plain, "weights", view=view, key=f"{view}-head", log=first == "log")
+        heat(plain, "weights", view=view, key=f"{view}-head", log=first == "log", several=True)
         if plain.hidden.any():
             note("show.hidden", share=f"{plain.hidden.mean():.0%}")
     with right:

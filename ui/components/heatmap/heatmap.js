@@ -1,10 +1,23 @@
 import { begin, digits, el, gaze, label, live, theme, widest } from "../gaze.shared/shared.js";
 import { paintBar, paintCells } from "./painting.js";
 
+/** The numbers with one more column, the sink's. */
+function wider(array, Q, last) {
+  const K = array.length / Q + 1, wide = new array.constructor(Q * K);
+  for (let r = 0; r < Q; r++) { wide.set(array.subarray(r * (K - 1), (r + 1) * (K - 1)), r * K); wide[r * K + K - 1] = last(r); }
+  return Object.assign(wide, { places: array.places });
+}
+
 export default function ({ data, parentElement }) {
   const { root, kept, first, meta, arrays } = begin(parentElement, data);
-  const { view, queries, keys, words, factor } = meta, { raw, final, weights, allowed } = arrays;
-  const Q = queries.length, K = keys.length, show = raw ? meta.show : "weights", signed = show !== "weights";
+  const { view, queries, keys, words, factor } = meta, Q = queries.length, K = keys.length;
+  const { scaled, steps } = arrays, { show } = meta, signed = show !== "weights";
+  let { raw, final, weights, allowed } = arrays;
+  if (steps) final = Object.assign(steps.subarray(-raw.length), { places: steps.places });
+  if (meta.sink) {                                   // it has a weight, and no score
+    weights = wider(weights, Q, r => arrays.sink[r]); allowed = wider(allowed, Q, () => 1);
+    raw &&= wider(raw, Q, () => NaN); final &&= wider(final, Q, () => NaN);
+  }
   if (first) {
     const looks = { frame: "frame", corner: "corner", columns: "", rows: "rows", plot: "plot", bar: "", tip: "tip",
       row: "mark band", column: "mark band", pinned: "mark pinned", spot: "mark spot" };
@@ -24,8 +37,7 @@ export default function ({ data, parentElement }) {
   corner.replaceChildren(el("span", "", `${words.key ?? ""} \u2192`), el("span", "", `${words.query ?? ""} \u2193`));
   if (kept.cell && (kept.cell[0] >= Q || kept.cell[1] >= K)) kept.cell = null;
 
-  const multiplied = factor !== null && factor !== undefined;
-  const scaledAt = i => multiplied ? raw[i] * factor : final?.[i] ?? NaN;
+  const scaledAt = i => scaled ? scaled[i] : raw[i] * factor;
   const valueAt = show === "raw" ? i => raw[i] : show === "scaled" ? scaledAt : i => weights[i];
   const blocked = i => allowed !== undefined && !allowed[i];
   let cell, rowLabels, columnLabels;                 // css px of a cell; label elements by position (thinned: not all)
@@ -108,17 +120,19 @@ export default function ({ data, parentElement }) {
     const add = (kind, name, text) => {
       lines.push(el("div", kind === show ? "line main" : "line", el("span", "", name ?? ""), el("span", "", text)));
     };
+    const number = array => digits(array[i], array.places ?? 4);
     if (raw && Number.isFinite(raw[i])) {
-      add("raw", words.raw, digits(raw[i], 4));
-      if (multiplied) {
-        add("factor", words.factor, `\u00d7 ${meta.factor_text ?? digits(factor, 4)}`);
+      add("raw", words.raw, number(raw));
+      if (factor) {
+        add("factor", words.factor, `\u00d7 ${meta.factor_text}`);
         add("scaled", words.scaled, `= ${digits(scaledAt(i), 4)}`);
       }
-      if (final && (meta.extra || !multiplied) && !blocked(i)) add("final", words.final, digits(final[i], 4));
     }
+    if (scaled) add("scaled", words.scaled, number(scaled));
+    if (final && Number.isFinite(final[i]) && !blocked(i)) add("final", words.final, number(final));
     const far = words.too_far && c + Q - (K - (meta.sink ? 1 : 0)) <= r;       // before the query: outside the window
     if (blocked(i)) add("closed", far ? words.too_far : words.not_allowed, "");
-    else add("weights", words.weights, digits(weights[i], 4));
+    else if (weights) add("weights", words.weights, number(weights));
     tip.replaceChildren(el("div", "pair", label(queries[r]), " \u2192 ", label(keys[c])), ...lines);
     if (tip.hidden) { tip.hidden = false; tip.showPopover?.(); }
     // Measuring makes the browser lay out the page in the middle of a hover; so only when the size may have changed.

@@ -2,9 +2,10 @@ import { begin, digits, el, gaze, label, live } from "../gaze.shared/shared.js";
 
 const WINDOW = 36;                                   // lines of a long table that exist at a time, between two gaps
 
-export default function ({ data, parentElement }) {
-  const { root, kept, first, meta, arrays } = begin(parentElement, data);
-  const { view, queries, keys, words, factor } = meta, { raw, final, weights, allowed, hidden, sink, steps } = arrays;
+export default function draw(told) {
+  const { root, kept, first, meta, arrays, leave } = begin(told.parentElement, told.data, () => draw(told));
+  if (!root) return leave;
+  const { view, queries, keys, words, factor } = meta, { raw, weights, allowed, total, hidden, sink, steps } = arrays;
   const Q = queries.length, K = keys.length, long = K > 40, names = raw ? meta.steps ?? [] : [];
   if (first) {
     for (const name of ["title", "pick", "box", "more"]) kept[name] = el("div", name);
@@ -19,12 +20,11 @@ export default function ({ data, parentElement }) {
   box.className = long ? "box long" : "box";
 
   // The columns: what stands in the head (a small line: what is done; a big one: what comes out) and each cell's text.
-  const multiplied = factor !== null && factor !== undefined;
   const columns = !raw ? [] : [
     { name: words.raw, text: i => digits(raw[i], 4) },
-    { small: multiplied ? `\u00d7 ${(meta.factor_text ?? digits(factor, 4)).split(" = ")[0]}` : "",
-      name: words.scaled, title: meta.factor_text, text: i => digits(multiplied ? raw[i] * factor : final?.[i] ?? NaN, 4) },
-    ...names.map((name, s) => ({ name, text: i => digits(steps[s * Q * K + i], 4) })),
+    { small: `\u00d7 ${meta.factor_text.split(" = ")[0]}`, name: words.scaled, title: meta.factor_text,
+      text: i => digits(raw[i] * factor, 4) },
+    ...names.map((name, s) => ({ name, text: i => digits(steps[s * Q * K + i], steps.places ?? 4) })),
   ];
   const sort = el("button", "", words.weights ?? "");
   sort.type = "button";
@@ -72,8 +72,7 @@ export default function ({ data, parentElement }) {
       title.replaceChildren(...parts.flatMap((text, i) => i ? [label(queries[query] ?? ""), text] : [text]));
       order = Array.from({ length: K }, (_, k) => k);
       if (kept.sorted) order.sort((a, b) => weights[query * K + b] - weights[query * K + a] || a - b);
-      let own = 0;                                   // float64, over the weights as they came
-      for (let k = 0; k < K; k++) own += weights[query * K + k];
+      const own = total[query];
       const sum = own + (hidden?.[query] ?? 0) + (sink?.[query] ?? 0);
       for (const { kind, share: parts } of totals) {  // grey is what went to tokens that are not in the table
         fill(parts, kind === "sum" ? sum : arrays[kind][query]);

@@ -1,16 +1,21 @@
 // Shared by all components, which import it from where it is served (payload.mount). Data become text nodes, never markup.
 
-/** The bytes of payload.pack -> {meta, arrays}: typed views on the message itself, copied only where it is misaligned. */
+/** The bytes of payload.pack -> {meta, arrays}: typed views on the message itself, copied where it is misaligned or in fewer bits. */
 export function unpack(data) {
   if (data.arrays) return data;                      // unpacked already, in a file of its own (standalone.py)
   const bytes = data instanceof Uint8Array ? data : new Uint8Array(data), arrays = {};
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
-  for (const [name, { dtype, shape, offset }] of Object.entries(header.arrays)) {
-    const Kind = { f4: Float32Array, u1: Uint8Array, i4: Int32Array }[dtype], length = shape.reduce((a, b) => a * b, 1);
+  for (const [name, { dtype, shape, offset, low, step, places }] of Object.entries(header.arrays)) {
+    const count = shape.reduce((a, b) => a * b, 1), length = dtype === "b1" ? Math.ceil(count / 8) : count;
+    const Kind = { f4: Float32Array, b1: Uint8Array, u1: Uint8Array, u2: Uint16Array, i4: Int32Array }[dtype];
     const start = bytes.byteOffset + 4 + size + offset, fits = start % Kind.BYTES_PER_ELEMENT === 0;
     const buffer = fits ? bytes.buffer : bytes.buffer.slice(start, start + length * Kind.BYTES_PER_ELEMENT);
-    arrays[name] = Object.assign(new Kind(buffer, fits ? start : 0, length), { shape });
+    const sent = new Kind(buffer, fits ? start : 0, length);
+    const read = dtype === "b1" ? i => sent[i >> 3] >> (i & 7) & 1 : step && (i => sent[i] === 65535 ? NaN : low + sent[i] * step);
+    const array = read ? new (step ? Float32Array : Uint8Array)(count) : sent;
+    if (read) for (let i = 0; i < count; i++) array[i] = read(i);
+    arrays[name] = Object.assign(array, { shape, places });
   }
   return { meta: header.meta, arrays };
 }
@@ -20,6 +25,8 @@ export const gaze = (window.gaze ??= (() => {
   const views = new Map();                 // name -> {pin, last, hover, param, listeners: root -> function}
   const homes = new Map();                 // root -> name of its view
   const roots = new Map();                 // root -> repaint, for what concerns everyone (presentation mode)
+  const lent = new Map();                  // root -> {of, arrays}: numbers that others of the page draw as well
+  const waiting = new Map();               // root -> {of, draw}: who waits for such numbers
   let written = 0, later = 0;
   // Browsers refuse more than about a hundred address changes in half a minute, so a held arrow key writes its last one.
   function write(param, pin) {
@@ -64,9 +71,20 @@ export const gaze = (window.gaze ??= (() => {
       if (!fits(v.hover?.query, meta.queries) || !fits(v.hover?.key, meta.keys)) v.hover = null;
       if (!fits(v.pin, meta.queries)) api.setPin(view, null);
     },
+    lend(root, of, arrays) {
+      lent.set(root, { of, arrays });
+      waiting.forEach(({ of: wanted, draw }, who) => { if (wanted === of) { waiting.delete(who); draw(); } });
+    },
+    borrow(root, of, draw) {               // null until they are there; then it is drawn
+      waiting.delete(root);
+      for (const one of lent.values()) if (one.of === of) return one.arrays;
+      waiting.set(root, { of, draw });
+      return null;
+    },
     leave(root) {                          // a view that nobody shows for a moment is forgotten
       const view = homes.get(root), v = views.get(view);
       homes.delete(root); v?.listeners.delete(root);
+      lent.delete(root); waiting.delete(root);
       if (v) setTimeout(() => { if (!v.listeners.size && views.get(view) === v) views.delete(view); }, 400);
     },
     // The server's own changes of the address know nothing of pins: what is pinned is written again after each.
@@ -86,12 +104,15 @@ export const gaze = (window.gaze ??= (() => {
   return api;
 })());
 
-/** Start of every run: the root, the unpacked data, what earlier runs kept, and whether this is the first one. */
-export function begin(parentElement, data) {
-  const root = parentElement.querySelector("[data-gaze]"), first = !root.kept;
+/** Start of every run: the root, the unpacked data, what earlier runs kept, and whether this is the first one. Numbers that another component was sent are borrowed from it; where it comes later there is no root yet, and `draw` is called then. */
+export function begin(parentElement, data, draw) {
+  const root = parentElement.querySelector("[data-gaze]"), first = !root.kept, told = unpack(data), { lends, borrows } = told.meta;
+  const borrowed = borrows ? gaze.borrow(root, borrows, draw) : {};
+  if (!borrowed) return { root: null, leave: () => { gaze.leave(root); root.kept?.stop(); } };
+  if (lends) gaze.lend(root, lends, told.arrays);
   root.dataset.runs = 1 + Number(root.dataset.runs || 0);
   root.kept ??= { width: 0 };
-  return { root, kept: root.kept, first, ...unpack(data) };
+  return { root, kept: root.kept, first, meta: told.meta, arrays: { ...borrowed, ...told.arrays } };
 }
 
 /** End of every run: paint now and whenever the width, the fonts or the presentation mode change; gives the cleanup. */
@@ -110,7 +131,7 @@ export function live(root, paint) {
     gaze.roots.set(root, () => kept.paint());
   }
   kept.paint();
-  return () => { kept.sizes?.disconnect(); kept.sizes = null; document.fonts?.removeEventListener("loadingdone", kept.fonts); gaze.roots.delete(root); gaze.leave(root); };
+  return kept.stop = () => { kept.sizes?.disconnect(); kept.sizes = null; document.fonts?.removeEventListener("loadingdone", kept.fonts); gaze.roots.delete(root); gaze.leave(root); };
 }
 
 /** An element; strings among the content become text nodes. */
