@@ -59,6 +59,8 @@ lo, hi = (0.0, 1.0) if show == "weights" else (float(scores.min()), float(scores
 common = {"view": "v", "param": "query", "pinned": pinned, "queries": tokens, "keys": tokens}
 factor = {"factor": float(1 / np.sqrt(32)), "factor_text": "1/√32 = 0.177"}
 
+late = asked.get("late") if not st.session_state.get("again") else None  # what comes in the second run only
+lent = bool(asked.get("late"))
 steps = {"steps": np.stack([raw * 0.177 - 1])} if asked.get("extra") else {}
 
 if asked.get("only") in (None, "strip"):
@@ -108,9 +110,10 @@ with left:
             key="links",
         )
 with right:
-    if asked.get("only") in (None, "map"):
+    if asked.get("only") in (None, "map") and late != "map":
         heatmap(
             {
+                "lends": "numbers",
                 **common,
                 **factor,
                 "show": show,
@@ -131,7 +134,7 @@ with right:
             {"weights": weights, "raw": raw, "allowed": allowed, **steps},
             key="map",
         )
-if asked.get("only") in (None, "row"):
+if asked.get("only") in (None, "row") and late != "row":
     extra = {}
     if asked.get("extra"):
         extra = {"hidden": np.full(n, 0.25, "f4"), "sink": np.full(n, 0.125, "f4")}
@@ -141,6 +144,7 @@ if asked.get("only") in (None, "row"):
             **common,
             **factor,
             "default": min(6, n - 1),
+            "borrows": "numbers" if lent else None,
             "steps": ["+ position bias"] if extra else [],
             "words": {
                 "title": "“{query}”, in full",
@@ -159,10 +163,10 @@ if asked.get("only") in (None, "row"):
                 "softmax": "softmax",
             },
         },
-        {"weights": shares, "raw": raw, "allowed": allowed, "total": shares.sum(axis=1), **steps, **extra},
+        ({} if lent else {"weights": shares, "raw": raw, "allowed": allowed, **steps, **extra})
+        | {"total": shares.sum(axis=1)},
         key="row",
     )
 st.button("shorter", on_click=lambda: st.session_state.update(short=True))
-if st.button("run again"):
-    st.session_state.again = st.session_state.get("again", 0) + 1
+st.button("run again", on_click=lambda: st.session_state.update(again=st.session_state.get("again", 0) + 1))
 st.html(f'<p id="done" data-n="{n}">runs again {st.session_state.get("again", 0)}</p>')

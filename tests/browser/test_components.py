@@ -331,6 +331,20 @@ def test_hidden_tokens_and_sink_are_part_of_the_whole(components_open: Opened) -
     expect(part(page, "row_in_full").locator("tr.sink .number")).to_have_text("0.1250")
 
 
+@pytest.mark.parametrize("late", ["row", "map"])
+def test_the_table_borrows_the_maps_numbers_whichever_comes_first(components_open: Opened, late: str) -> None:
+    page = components_open("only=strip")
+    page.goto(page.url.replace("only=strip", f"late={late}"))
+    present = "heatmap" if late == "row" else "row_in_full"
+    page.locator(f"[data-gaze={present}]").wait_for(state="attached")
+    page.get_by_role("button", name="run again").click()
+    table = part(page, "row_in_full")
+    expect(table.locator("tbody tr[data-k]")).to_have_count(10)
+    whole = components_open("").locator("[data-gaze=row_in_full] tbody")
+    expect(whole.locator("tr[data-k]")).to_have_count(10)
+    assert table.locator("tbody").inner_text() == whole.inner_text()
+
+
 def test_the_table_follows_and_keeps_the_last_pin(components_open: Opened) -> None:
     page = components_open()
     root, pick = part(page, "row_in_full"), part(page, "row_in_full").locator(".pick")

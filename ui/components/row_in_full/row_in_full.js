@@ -2,9 +2,10 @@ import { begin, digits, el, gaze, label, live } from "../gaze.shared/shared.js";
 
 const WINDOW = 36;                                   // lines of a long table that exist at a time, between two gaps
 
-export default function draw(told) {
-  const { root, kept, first, meta, arrays, leave } = begin(told.parentElement, told.data, () => draw(told));
-  if (!root) return leave;
+export default function draw({ data, parentElement }) {
+  let stop = null;
+  const { root, kept, first, meta, arrays, leave } = begin(parentElement, data, () => { stop = draw({ data, parentElement }); });
+  if (!root) return () => (stop ?? leave)();
   const { view, queries, keys, words, factor } = meta, { raw, weights, allowed, total, hidden, sink, steps } = arrays;
   const Q = queries.length, K = keys.length, long = K > 40, names = raw ? meta.steps ?? [] : [];
   if (first) {

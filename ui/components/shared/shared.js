@@ -44,6 +44,11 @@ export const gaze = (window.gaze ??= (() => {
     const v = views.get(view);
     if (v) v.soon ||= requestAnimationFrame(() => { v.soon = 0; v.listeners.forEach(listener => listener()); });
   }
+  function part(root) {                    // a view that nobody shows for a moment is forgotten
+    const view = homes.get(root), v = views.get(view);
+    homes.delete(root); v?.listeners.delete(root);
+    if (v) setTimeout(() => { if (!v.listeners.size && views.get(view) === v) views.delete(view); }, 400);
+  }
   const api = {
     pin: view => views.get(view)?.pin ?? null,
     last: view => views.get(view)?.last ?? null,      // the latest pin, also after its release
@@ -62,7 +67,7 @@ export const gaze = (window.gaze ??= (() => {
     },
     join(root, meta, listener) {
       const { view, pinned = null } = meta, fits = (i, list) => i === null || i === undefined || (i >= 0 && i < list.length);
-      if (homes.get(root) !== view) api.leave(root);
+      if (homes.get(root) !== view) part(root);
       if (!views.has(view)) views.set(view, { pin: pinned, last: pinned, hover: null, listeners: new Map() });
       const v = views.get(view);
       homes.set(root, view); v.listeners.set(root, listener);
@@ -81,12 +86,7 @@ export const gaze = (window.gaze ??= (() => {
       waiting.set(root, { of, draw });
       return null;
     },
-    leave(root) {                          // a view that nobody shows for a moment is forgotten
-      const view = homes.get(root), v = views.get(view);
-      homes.delete(root); v?.listeners.delete(root);
-      lent.delete(root); waiting.delete(root);
-      if (v) setTimeout(() => { if (!v.listeners.size && views.get(view) === v) views.delete(view); }, 400);
-    },
+    leave(root) { part(root); lent.delete(root); waiting.delete(root); },
     // The server's own changes of the address know nothing of pins: what is pinned is written again after each.
     address: () => setTimeout(() => views.forEach(v => {
       if (v.listeners.size && v.pin !== null && typeof v.param === "string") write(v.param, v.pin);
@@ -104,11 +104,14 @@ export const gaze = (window.gaze ??= (() => {
   return api;
 })());
 
-/** Start of every run: the root, the unpacked data, what earlier runs kept, and whether this is the first one. Numbers that another component was sent are borrowed from it; where it comes later there is no root yet, and `draw` is called then. */
+/**
+ * Start of every run: the root, the unpacked data, what earlier runs kept, and whether this is the first one.
+ * Numbers that another component was sent are borrowed from it; until it has them there is no root, and then `draw` is called.
+ */
 export function begin(parentElement, data, draw) {
   const root = parentElement.querySelector("[data-gaze]"), first = !root.kept, told = unpack(data), { lends, borrows } = told.meta;
-  const borrowed = borrows ? gaze.borrow(root, borrows, draw) : {};
-  if (!borrowed) return { root: null, leave: () => { gaze.leave(root); root.kept?.stop(); } };
+  const turn = root.turn = {}, borrowed = borrows ? gaze.borrow(root, borrows, draw) : {};
+  if (!borrowed) return { leave: () => { if (root.turn === turn) { gaze.leave(root); root.kept?.stop(); } } };
   if (lends) gaze.lend(root, lends, told.arrays);
   root.dataset.runs = 1 + Number(root.dataset.runs || 0);
   root.kept ??= { width: 0 };
@@ -117,7 +120,7 @@ export function begin(parentElement, data, draw) {
 
 /** End of every run: paint now and whenever the width, the fonts or the presentation mode change; gives the cleanup. */
 export function live(root, paint) {
-  const { kept } = root;
+  const { kept, turn } = root;
   kept.paint = () => {
     root.style.setProperty("--scale", kept.scale = document.documentElement.hasAttribute("data-presenter") ? 1.35 : 1);
     kept.width = root.clientWidth;
@@ -129,9 +132,10 @@ export function live(root, paint) {
     kept.fonts = () => { if (root.isConnected) kept.paint(); };   // a canvas does not wait for the font by itself
     document.fonts?.addEventListener("loadingdone", kept.fonts);
     gaze.roots.set(root, () => kept.paint());
+    kept.stop = () => { kept.sizes?.disconnect(); kept.sizes = null; document.fonts?.removeEventListener("loadingdone", kept.fonts); gaze.roots.delete(root); gaze.leave(root); };
   }
   kept.paint();
-  return kept.stop = () => { kept.sizes?.disconnect(); kept.sizes = null; document.fonts?.removeEventListener("loadingdone", kept.fonts); gaze.roots.delete(root); gaze.leave(root); };
+  return () => { if (root.turn === turn) kept.stop(); };   // a run that was overtaken is cleaned up after the next one has begun
 }
 
 /** An element; strings among the content become text nodes. */
