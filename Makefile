@@ -24,7 +24,7 @@ help:
 	@echo 'make clean   remove .venv and caches'
 
 run: .venv/installed
-	@exec $(python) -m streamlit run app.py --server.port=$(PORT) $(ARGS)
+	@exec $(python) -m streamlit run serve.py --server.port=$(PORT) $(ARGS)
 
 config: .venv/installed
 	@$(python) -m attention_core.settings

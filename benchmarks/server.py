@@ -72,7 +72,7 @@ def served(**settings: str) -> Iterator[Server]:
         with log.open("w") as printed:
             start = time.perf_counter()
             process = subprocess.Popen(
-                [sys.executable, "-m", "streamlit", "run", "app.py", *options],
+                [sys.executable, "-m", "streamlit", "run", "serve.py", *options],
                 cwd=ROOT,
                 env=os.environ | settings,
                 stdout=printed,
