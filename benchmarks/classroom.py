@@ -10,7 +10,8 @@ finished; who still waits does not click. "asked before" is the share of picture
 that they need not be computed; whether they were kept can't be told from outside. Every different picture is compared
 with attention_core's own afterwards.
 Then come the faults, one after the other, while the class goes on: tabs that vanish in the middle of an answer and come
-back, somebody who pastes 10,000 words, somebody who goes to and fro between the two models with new sentences.
+back, somebody who pastes 10,000 words, somebody who goes to and fro between the two models with new sentences, somebody
+who maps texts of more than 16,384 tokens (of which SmolLM2 reads as many as its context holds: half).
 All of it shares the cores with the server: what the driver takes itself is said below the tables.
 """
 
@@ -37,9 +38,10 @@ LAYERS, HEADS, FIRST = 6, 12, (6, 12)  # MiniLM's, and where the page begins
 BEAT, ARRIVAL = 2.0, 5.0  # seconds: between two actions of one person, and until everybody is there
 WORDS = 10_000
 CLASS, KILLED, PASTED, SWITCHED = "class", "tabs vanish", f"one pastes {WORDS:,} words", "one changes models"
+MAPPED, LONG = "one maps 16,384 tokens", 17_000  # each of the words is a token of SmolLM2's or more
 FIRST_VISIT, ARRIVING = "home page, the first visitor", ("home page", "sentence page", "typing")
 CULPRIT, BACK, CHANGE = "who does it", "coming back", "layer or head"
-BOUNDS = {CLASS: 1.0, KILLED: 1.5, PASTED: 1.5, SWITCHED: 1.5}  # seconds, for 95 of 100 pictures
+BOUNDS = {CLASS: 1.0, KILLED: 1.5, PASTED: 1.5, SWITCHED: 1.5, MAPPED: 1.5}  # seconds, for 95 of 100 pictures
 GONE = (OSError, TimeoutError, RuntimeError, KeyError, websockets.WebSocketException)
 
 
@@ -182,13 +184,30 @@ async def switch(room: Room) -> None:
     await misbehave(room, another)
 
 
-async def misbehave(room: Room, what: Callable[[Visitor, int], Awaitable[Answer]]) -> None:
+async def map_long(room: Room) -> None:
+    """Send a long text through SmolLM2, as its page does it, and another one when its map is there."""
+    draw, words = random.Random(0), [*NAMES, *THINGS, *PLACES, *TEACHERS.split()]
+
+    async def another(visitor: Visitor, _: int) -> Answer:
+        first = await visitor.choose("passage", " ".join(draw.choices(words, k=LONG)))
+        return await visitor.watch() or first
+
+    await misbehave(room, another, "long_text", "long_map", model="smollm2")
+
+
+async def misbehave(
+    room: Room,
+    what: Callable[[Visitor, int], Awaitable[Answer]],
+    page: str = "sentence",
+    view: str = "heatmap",
+    **link: str,
+) -> None:
     """Do something expensive again and again, every two seconds or as soon as it is done."""
     visitor, turn, phase = Visitor(room.port), 0, room.phase
-    await visitor.open("sentence")
+    await visitor.open(page, **link)
     while True:
         start = time.perf_counter()
-        await room.note(CULPRIT, None, what(visitor, turn), phase=phase)
+        await room.note(CULPRIT, None, what(visitor, turn), view, phase)
         turn += 1
         await asyncio.sleep(max(0, start + BEAT - time.perf_counter()))
 
@@ -213,7 +232,7 @@ async def teach(server: Server, room: Room, seconds: float, faults: float, taken
     shares = [
         (sum(process.cpu_times()[:2]) - was) / spent for process, was in zip((server.process, own), before, strict=True)
     ]
-    for phase, fault in ((KILLED, kill), (PASTED, paste), (SWITCHED, switch)) if faults else ():
+    for phase, fault in ((KILLED, kill), (PASTED, paste), (SWITCHED, switch), (MAPPED, map_long)) if faults else ():
         room.phase = phase
         task = asyncio.create_task(fault(room))
         await asyncio.sleep(faults)

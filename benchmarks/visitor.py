@@ -83,6 +83,7 @@ class Visitor:
         self._wire: websockets.ClientConnection | None = None
         self._run = 0
         self._query = self._page = self._hash = ""
+        self._ticks: tuple[float, str] | None = None  # a part of the page that asks to be redrawn: how often, and which
         self._deflate = zlib.compressobj(wbits=-15) if deflate else None
 
     async def open(self, page: str = "", **query: str) -> Answer:
@@ -114,6 +115,15 @@ class Visitor:
         """Fire an event of one of our views."""
         return await self._ask(self._event(key, event, value), within=self._fragments.get(self.widgets[key].id, ""))
 
+    async def watch(self) -> Answer | None:
+        """Let a part of the page that redraws itself do so until it has nothing more to do; return the last answer."""
+        answer = None
+        while self._ticks:
+            every, part = self._ticks
+            await asyncio.sleep(every)
+            answer = await self._ask(within=part, alone=True)
+        return answer
+
     async def leave(self) -> None:
         """Close the tab, if it is open."""
         if self._wire:
@@ -143,10 +153,10 @@ class Visitor:
         said = json.dumps([{"event": event, "value": value}])
         return WidgetState(id=f"$$STREAMLIT_INTERNAL_KEY_{self.widgets[key].id}__events", json_trigger_value=said)
 
-    def _request(self, *events: WidgetState, within: str = "") -> bytes:
+    def _request(self, *events: WidgetState, within: str = "", alone: bool = False) -> bytes:
         message = BackMsg()
         asked = message.rerun_script
-        asked.fragment_id = within
+        asked.fragment_id, asked.is_auto_rerun = within, alone
         asked.query_string, asked.page_script_hash = self._query, self._hash
         asked.page_name = "" if self._hash else self._page
         asked.widget_states.widgets.extend([*self._chosen.values(), *events])
@@ -155,9 +165,10 @@ class Visitor:
         asked.context_info.url = f"http://127.0.0.1:{self.port}/{self._page}"
         return message.SerializeToString()
 
-    async def _ask(self, *events: WidgetState, within: str = "") -> Answer:
+    async def _ask(self, *events: WidgetState, within: str = "", alone: bool = False) -> Answer:
         start, heard = time.perf_counter(), Hearing()
-        await self._wire.send(self._request(*events, within=within))
+        await self._wire.send(self._request(*events, within=within, alone=alone))
+        ticks = None
         async with asyncio.timeout(PATIENCE):
             while True:
                 raw = await self._wire.recv()
@@ -177,9 +188,15 @@ class Visitor:
                 elif kind == "navigation":
                     self._hash = message.navigation.page_script_hash
                     self._pages |= {page.url_pathname: page.page_script_hash for page in message.navigation.app_pages}
+                elif kind == "new_session":
+                    ticks = None
+                elif kind == "auto_rerun":
+                    ticks = message.auto_rerun.interval, message.auto_rerun.fragment_id
                 elif kind == "page_info_changed":
                     self._query = message.page_info_changed.query_string
                 elif kind == "script_finished" and message.script_finished in DONE:
+                    if ticks or message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+                        self._ticks = ticks
                     break
                 elif kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                     raise RuntimeError("the page's script can't be compiled")

@@ -191,6 +191,20 @@ def test_a_visitor_sees_what_a_browser_sees(server):
     assert head.deflated < head.sent
 
 
+def test_a_part_of_the_page_that_redraws_itself_is_watched(server):
+    async def visit():
+        visitor = Visitor(server.port)
+        first = await visitor.open("long_text", model="smollm2", passage="The old man told us a long story. " * 120)
+        last = await visitor.watch()
+        await visitor.leave()
+        return first, last
+
+    first, last = alone(visit)
+    assert "long_map" not in first.came  # nine hundred tokens go through the model in pieces
+    assert "long_map" in last.came
+    assert not [*first.wrong, *last.wrong]
+
+
 def test_tabs_may_vanish_or_never_open(server):
     async def visit():
         visitor = Visitor(server.port)
