@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from attention_core.inputs import Can
     from attention_core.layers import Layers
     from attention_core.models.loading import LoadedModel, Tokenizer
+    from attention_core.patience import Pacing
     from attention_core.reading import Writing
     from attention_core.rotary import Rotation
     from attention_core.views import HeadView
@@ -118,7 +119,9 @@ def asked_by(who: Callable[[], Asker]) -> None:
 
 
 def _told(job: Callable[..., R], args: tuple, kwargs: dict) -> R:
-    with job_log.line(getattr(job, "__qualname__", type(job).__name__)):
+    work = getattr(job, "__self__", None)  # of which this is a piece
+    what = getattr(work, "what", getattr(job, "__qualname__", type(job).__name__))
+    with job_log.line(what, work if isinstance(work, job_log.Work) else None):
         return job(*args, **kwargs)
 
 
@@ -205,6 +208,16 @@ def read(model: str, text: str | Input, limit: int) -> Reading:
         written=seen.written,
         which=layers_of(seen),
     )
+
+
+def paced(job: Callable[..., R], *args: object) -> "Pacing":
+    """Return a job of this thread as work in pieces, between which others are served. In the compute thread.
+
+    It may not ask for other jobs, nor change a model.
+    """
+    from attention_core.patience import Pacing
+
+    return Pacing(getattr(job, "__qualname__", ""), partial(job, *args))
 
 
 def view(

@@ -378,7 +378,7 @@ def _of_next(logits: Float[Tensor, "T V"], ids: Int[Tensor, " T"]) -> list[float
     return logits.double().softmax(dim=-1).gather(1, ids[:, None])[:, 0].tolist()
 
 
-@dataclass
+@dataclass(eq=False)
 class Guesses:
     """The probability of each next token of a text, as :func:`next_probabilities`, but read on in pieces.
 

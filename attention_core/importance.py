@@ -48,7 +48,7 @@ def knocked_out(
         return outcome(model, ids.expand(len(heads), -1))
 
 
-@dataclass
+@dataclass(eq=False)
 class KnockedOut:
     """The outcome without each of some heads, as :func:`knocked_out`, but a long text is read in pieces.
 

@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from attention_core.settings import settings
 
@@ -24,12 +25,23 @@ class _Line:
     text: object = None
 
 
+@runtime_checkable
+class Work(Protocol):
+    """Work in pieces."""
+
+    done: bool
+
+
 _line = _Line()  # of the job that the compute thread is at
+_spent: WeakKeyDictionary[Work, float] = WeakKeyDictionary()
 
 
 @contextmanager
-def line(what: str) -> Iterator[None]:
-    """Write the line of a computation when it has ended, in the compute thread."""
+def line(what: str, work: Work | None = None) -> Iterator[None]:
+    """Write the line of a computation when it has ended, in the compute thread.
+
+    That of ``work`` in pieces comes with the last one, and tells the time of all.
+    """
     global _line
     _line, start, error = _Line(), time.perf_counter(), ""
     try:
@@ -38,8 +50,13 @@ def line(what: str) -> Iterator[None]:
         error = f" failed={type(failed).__name__}"
         raise
     finally:
-        if LOG.isEnabledFor(logging.INFO):
-            one, took = _line, 1000 * (time.perf_counter() - start)
+        took = 1000 * (time.perf_counter() - start)
+        if work is not None:
+            took += _spent.pop(work, 0.0)
+            if not (work.done or error):
+                _spent[work] = took
+        if LOG.isEnabledFor(logging.INFO) and (work is None or work.done or error):
+            one = _line
             text = f" text={one.text!r}" if one.text is not None and settings().log_text else ""
             said = what, one.model, one.tokens, one.found, took, error, text
             LOG.info("%s model=%s tokens=%s from=%s ms=%.1f%s%s", *said)

@@ -1,6 +1,7 @@
 """A forward pass in pieces: put down whenever its time is up, taken up again later, so that nobody waits long for it.
 
-It never holds a matrix of queries × keys: layers are computed a few queries at a time, and masks are said in words.
+Any job can be done so, as :class:`Pacing`. A very long text goes through a model :func:`in_pieces`, which never holds a
+matrix of queries × keys: layers are computed a few queries at a time, and masks are said in words.
 """
 
 import threading
@@ -19,6 +20,7 @@ from attention_core.dot_product import scores, softmax
 from attention_core.formula import Formula
 from attention_core.interface import Recording, _read_formula, attending, sdpa_mask
 
+STEP = 0.05  # seconds of a job that is paced
 PIECE = 2e9  # multiplications and additions in one piece: some hundredths of a second on one core
 MOST_MATRIX = 2048**2  # numbers in a mask or bias that can't be said in words
 ROWS = 256  # of a mask that are looked at together
@@ -90,6 +92,42 @@ class Paused:
         self._back.release()
 
 
+class Pacing:
+    """A job that is put down between products with weights; nothing else about it is changed.
+
+    It may not change a model while it is put down: others use it meanwhile.
+
+    Attributes:
+        what: Its name.
+        found: What it returned, once it is done.
+    """
+
+    def __init__(self, what: str, job: Callable[[], Any]) -> None:
+        self.what, self.found = what, None
+        self._job, self._paused = job, Paused(self._run)
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to do."""
+        return self._paused.done
+
+    def step(self) -> None:
+        """Go on for a while.
+
+        Raises:
+            Exception: Whatever the job raises; then it is done.
+        """
+        self._paused.step(STEP)
+
+    def close(self) -> None:
+        """End it where it stands."""
+        self._paused.close()
+
+    def _run(self, paused: Paused) -> None:
+        with _Pauses(paused):
+            self.found = self._job()
+
+
 @contextmanager
 def in_pieces(module: nn.Module, paused: Paused, keep: Callable[..., None]) -> Iterator[None]:
     """Run a model in pieces: the usual forward pass within this context, between which ``paused`` may pause.
@@ -107,17 +145,26 @@ def in_pieces(module: nn.Module, paused: Paused, keep: Callable[..., None]) -> I
         yield
 
 
-class _Pieces(TorchFunctionMode):
-    """Pauses before products with weights, and cuts large ones into pieces."""
+class _Pauses(TorchFunctionMode):
+    """Pauses before products with weights."""
 
     def __init__(self, paused: Paused) -> None:
         super().__init__()
         self._paused = paused
 
     def __torch_function__(self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None) -> Any:  # noqa: ANN401 - whatever torch's functions return
-        kwargs = kwargs or {}
         if func in PRODUCTS:
             self._paused.pause()
+        return self._call(func, args, kwargs or {})
+
+    def _call(self, func: Callable, args: tuple, kwargs: dict) -> Any:  # noqa: ANN401
+        return func(*args, **kwargs)
+
+
+class _Pieces(_Pauses):
+    """Cuts large products with weights into pieces as well."""
+
+    def _call(self, func: Callable, args: tuple, kwargs: dict) -> Any:  # noqa: ANN401
         if func is not functional.linear or kwargs or len(args) < 2:
             return func(*args, **kwargs)
         given, weight, *rest = args

@@ -89,6 +89,15 @@ def in_pieces(work: W) -> W:
     return work
 
 
+def paced(job: Callable[..., R], *args: object) -> R:
+    """Do a job of the compute thread in pieces."""
+    work = compute.run(compute.paced, job, *args)
+    try:
+        return in_pieces(work).found
+    finally:
+        work.close()
+
+
 def _give_up(error: ModelError) -> None:
     """Say what is wrong; where a model was just chosen and has shown nothing yet, go back to the one before it."""
     state = st.session_state
@@ -171,7 +180,7 @@ def _ways(model: str) -> "Can":
 def _reading(model: str, text: str | Input) -> "Reading":
     while compute.run(compute.write, model, text, LIMIT):  # others are served between two tokens
         pass
-    return compute.run(compute.read, model, text, LIMIT)
+    return paced(compute.read, model, text, LIMIT)
 
 
 @door

@@ -19,7 +19,7 @@ from ui.components.cache_cells import cache_cells
 from ui.components.next_tokens import next_tokens
 from ui.components.shared_heads import shared_heads
 from ui.components.written_text import written_text
-from ui.compute import LIMIT, door, in_pieces, reading
+from ui.compute import LIMIT, door, in_pieces, paced, reading
 from ui.lesson import Table, theme
 from ui.pick import pick
 from ui.show import drawn_heat, few, heat
@@ -128,6 +128,8 @@ def _strip_job(asked: Asked, number: int, layer: int) -> np.ndarray:
 
 
 def _cheat_job(asked: Asked, number: int) -> "Cheat":
+    from attention_core.generating import Sampling
+
     def begin(*told: Any) -> "Guesses | None":  # noqa: ANN401
         from attention_core import generating as lab
 
@@ -139,7 +141,7 @@ def _cheat_job(asked: Asked, number: int) -> "Cheat":
         return lab.cheat_at(*told)
 
     masked = in_pieces(_until(begin, asked, number)).found
-    return _until(job, asked, number, masked)
+    return paced(job, asked.model, asked.text, LIMIT, Sampling(*asked[2:]), number, masked)
 
 
 def _pooled_job(asked: Asked, number: int, layer: int, head: int, groups: int) -> "PooledHead":
