@@ -40,7 +40,8 @@ _spent: WeakKeyDictionary[Work, float] = WeakKeyDictionary()
 def line(what: str, work: Work | None = None) -> Iterator[None]:
     """Write the line of a computation when it has ended, in the compute thread.
 
-    That of ``work`` in pieces comes with the last one, and tells the time of all.
+    That of ``work`` in pieces comes with the last one, and tells the time of all. What is no computation of its own,
+    a helper named with an underscore or not at all, has a line at DEBUG only.
     """
     global _line
     _line, start, error = _Line(), time.perf_counter(), ""
@@ -55,11 +56,21 @@ def line(what: str, work: Work | None = None) -> Iterator[None]:
             took += _spent.pop(work, 0.0)
             if not (work.done or error):
                 _spent[work] = took
-        if LOG.isEnabledFor(logging.INFO) and (work is None or work.done or error):
-            one = _line
-            text = f" text={one.text!r}" if one.text is not None and settings().log_text else ""
-            said = what, one.model, one.tokens, one.found, took, error, text
-            LOG.info("%s model=%s tokens=%s from=%s ms=%.1f%s%s", *said)
+        if work is None or work.done or error:
+            helper = not what or what[0] in "_<" or "." in what
+            _write(what, _line, took, error, logging.DEBUG if helper and not error else logging.INFO)
+
+
+def write(what: str, model: str, tokens: int, seconds: float) -> None:
+    """Write the line of a computation that was made of several jobs."""
+    _write(what, _Line(model, str(tokens), "computed"), 1000 * seconds, "", logging.INFO)
+
+
+def _write(what: str, one: _Line, took: float, error: str, level: int) -> None:
+    if LOG.isEnabledFor(level):
+        text = f" text={one.text!r}" if one.text is not None and settings().log_text else ""
+        said = what, one.model, one.tokens, one.found, took, error, text
+        LOG.log(level, "%s model=%s tokens=%s from=%s ms=%.1f%s%s", *said)
 
 
 def of(model: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 from numpy import ndarray
 
-from attention_core import compute
+from attention_core import compute, job_log
 from attention_core.errors import NotNumbers, NoTokens, TokeniserTooLarge, WeightsOnly
 from attention_core.settings import settings
 
@@ -175,6 +175,7 @@ class Run:
     model: str
     title: str
     layers: int
+    tokens: int
     bound: float
     paused: "Paused"
     wanted: int = 0
@@ -277,15 +278,47 @@ def region_map(
         Gone: If the text, or this layer of it, is not kept.
         ValueError: If the region is empty or reaches beyond the text.
     """
-    sizes, parts = region.sizes(most), []
-    for piece in compute.run(_pieces, name, layer, region, sizes[0]):
-        parts.append(compute.run(_part, name, layer, head, piece, region, sizes))
-        tell((piece.stop - region.row) / (region.row_end - region.row))
-    weights, sink = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    allowed = compute.run(_allowed, name, layer, region, sizes) | (weights > 0)
-    for array in (weights, sink, allowed):
-        array.setflags(write=False)  # shared by everyone who looks at it
-    return LongMap(region, sizes, weights, sink, allowed)
+    work = _Mapping(name, layer, head, region, region.sizes(most))
+    while not work.done:
+        compute.run(work.step)
+        tell(work.share)
+    return work.found
+
+
+class _Mapping:
+    """One head's map of a region, a few queries at a time. In the compute thread."""
+
+    what = "region_map"
+
+    def __init__(self, name: str, layer: int, head: int, region: Region, sizes: tuple[int, int]) -> None:
+        self._of, self._region, self._sizes = (name, layer, head), region, sizes
+        self._left: list[range] | None = None  # pieces, the next one last
+        self._parts: list[tuple[np.ndarray, np.ndarray]] = []
+        self.found: LongMap | None = None
+        self.share = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether the map is there."""
+        return self.found is not None
+
+    def step(self) -> None:
+        """Compute a piece more."""
+        (name, layer, _), region, sizes = self._of, self._region, self._sizes
+        run = _kept(name)
+        job_log.note(run.model, run.tokens, None, stored=False)
+        if self._left is None:
+            self._left = _pieces(name, layer, region, sizes[0])[::-1]
+        piece = self._left.pop()
+        self._parts.append(_part(*self._of, piece, region, sizes))
+        self.share = (piece.stop - region.row) / (region.row_end - region.row)
+        if self._left:
+            return
+        weights, sink = (np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
+        allowed = _allowed(name, layer, region, sizes) | (weights > 0)
+        for array in (weights, sink, allowed):
+            array.setflags(write=False)  # shared by everyone who looks at it
+        self.found = LongMap(region, sizes, weights, sink, allowed)
 
 
 def small_maps(
@@ -345,7 +378,7 @@ def _start(model: str, name: str, ids: list[int], layers: int, *, again: bool) -
         _runs.move_to_end(name)
         return
     loaded = compute._model(model)
-    run = Run(model, loaded.title, layers, _room(), Paused(lambda paused: _forward(loaded, ids, run, paused)))
+    run = Run(model, loaded.title, layers, len(ids), _room(), Paused(lambda paused: _forward(loaded, ids, run, paused)))
     _runs[name] = run
 
 
@@ -368,7 +401,7 @@ def _forward(loaded: "LoadedModel", ids: list[int], run: Run, paused: "Paused") 
 def _step(name: str, layer: int) -> Progress:
     run = _kept(name)
     run.wanted = layer
-    start = time.perf_counter()
+    start, ended = time.perf_counter(), run.paused.done
     with compute._visible(run.model):
         try:
             run.paused.step(STEP)
@@ -376,6 +409,8 @@ def _step(name: str, layer: int) -> Progress:
             _runs.pop(name).paused.close()
             raise
     run.seconds += time.perf_counter() - start
+    if run.paused.done and not ended:
+        job_log.write("read_long", run.model, run.tokens, run.seconds)
     if run.paused.done and run.done < run.layers:  # a model that left layers out for this text
         run.layers = run.done
     while len(_runs) > 1 and sum(other.bytes for other in _runs.values()) > _room():

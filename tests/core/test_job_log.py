@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from attention_core import compute, job_log
+from attention_core import compute, job_log, long_text
 from attention_core.inputs import Input
 from attention_core.store import Store
 
@@ -33,6 +33,17 @@ def test_a_line_for_each_computation(lines):
     assert said[:2] == [("read", "minilm", "5", "computed"), ("view", "minilm", "5", "store")]
     assert said[2][3] == "computed"
     assert said[3] == ("open_model", "smollm2", "-", "-")
+
+
+def test_a_long_text_has_a_line_for_reading_it_and_one_for_each_map(lines):
+    read = long_text.begin("minilm", (SECRET + " ") * 40)
+    while (at := long_text.step(read.name, 0)).done < at.layers:
+        pass
+    long_text.step(read.name, 0)
+    long_text.region_map(read.name, 2, 3, long_text.Region(0, read.tokens, 0, read.tokens))
+    said = [line.split(" ms=")[0] for line in lines()]
+    rest = f"model=minilm tokens={read.tokens} from=computed"
+    assert said == [f"read_long {rest}", f"region_map {rest}"]
 
 
 def test_what_needs_no_text_and_what_fails(lines):
