@@ -8,14 +8,14 @@ export function short(value, places = 2) {
   return size >= 1e5 ? value.toExponential(1).replace("e+", "e").replace("-", "\u2212") : digits(value, size >= 1000 ? 0 : places);
 }
 /** "W_Q" -> W with a low Q. */
-function named(name) {
+export function named(name) {
   const parts = name.split(/(_[A-Za-z]\u1d40?)/);
   return parts.map(part => part.startsWith("_") ? el("sub", "", part.slice(1)) : part);
 }
 /** A word of any length as a name: its beginning. */
 const brief = text => String(text).length > 28 ? `${String(text).slice(0, 27)}…` : String(text);
 /** A text with {places}, filled with labels that keep their own direction. */
-function filled(text, places) {
+export function filled(text, places) {
   return text.split(/(\{[a-z]+\})/).flatMap(part => part.startsWith("{") ? [label(brief(places[part.slice(1, -1)] ?? ""))] : named(part));
 }
 const term = (text, caption) => el("span", "term", el("span", "", text), el("small", "", ...(caption ? [label(brief(caption))] : ["\u00a0"])));

@@ -1,5 +1,5 @@
 import { begin, css, digits, el, gaze, label, light, live, ramp, theme, unramp, widest } from "../gaze.shared/shared.js";
-import { productOf, short, softmaxOf } from "./arithmetic.js";
+import { filled, named, productOf, short, softmaxOf } from "./arithmetic.js";
 import { drawMovement } from "./movement.js";
 
 const ROW = 25, WIDEST = 52;                         // css px of a cell: its height, and its width at most

@@ -1,4 +1,5 @@
 import { digits, el, widest } from "../gaze.shared/shared.js";
+import { filled } from "./arithmetic.js";
 
 // How a word's vector moves: from its own value to its context, pulled by every value with its weight.
 
