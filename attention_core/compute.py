@@ -210,14 +210,15 @@ def read(model: str, text: str | Input, limit: int) -> Reading:
     )
 
 
-def paced(job: Callable[..., R], *args: object) -> "Pacing":
-    """Return a job of this thread as work in pieces, between which others are served. In the compute thread.
+def paced(job: Callable[..., R], model: str, *args: object) -> "Pacing":
+    """Return a job with a model as work in pieces for the compute thread, between which others are served.
 
-    It may not ask for other jobs, nor change a model.
+    It may not ask for other jobs, nor change the model. A model that computes attention in a way of its own may keep
+    state between its layers, or exchange them, so that it is done in one piece.
     """
     from attention_core.patience import Pacing
 
-    return Pacing(getattr(job, "__qualname__", ""), partial(job, *args))
+    return Pacing(job.__qualname__, partial(job, model, *args), lambda: _reader(model).own_way)
 
 
 def view(
@@ -379,6 +380,7 @@ class Reader(NamedTuple):
     missing: tuple[str, ...]
     left_over: tuple[str, ...]
     precision: str
+    own_way: bool
 
 
 def _reader(name: str) -> Reader:
@@ -387,9 +389,10 @@ def _reader(name: str) -> Reader:
         from attention_core.reading import can_read
 
         loaded = _model(name)
-        same = (getattr(loaded, field) for field in Reader._fields if field not in ("can", "precision"))
-        title, tokenizer, config, *rest = same
-        _readers[name] = Reader(title, tokenizer, config, can_read(loaded), *rest, str(loaded.module.dtype))
+        found = "can", "precision", "own_way"
+        same = {field: getattr(loaded, field) for field in Reader._fields if field not in found}
+        own_way = not loaded.module._can_set_attn_implementation()
+        _readers[name] = Reader(**same, can=can_read(loaded), precision=str(loaded.module.dtype), own_way=own_way)
     _readers.move_to_end(name)
     while len(_readers) > READERS:
         _readers.popitem(last=False)

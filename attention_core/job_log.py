@@ -40,8 +40,8 @@ _spent: WeakKeyDictionary[Work, float] = WeakKeyDictionary()
 def line(what: str, work: Work | None = None) -> Iterator[None]:
     """Write the line of a computation when it has ended, in the compute thread.
 
-    That of ``work`` in pieces comes with the last one, and tells the time of all. What is no computation of its own,
-    a helper named with an underscore or not at all, has a line at DEBUG only.
+    That of ``work`` in pieces comes with the last one, and tells the time of all. A helper, whose own name begins with
+    an underscore or which has none, is no computation: its line is there at DEBUG only.
     """
     global _line
     _line, start, error = _Line(), time.perf_counter(), ""
@@ -57,7 +57,7 @@ def line(what: str, work: Work | None = None) -> Iterator[None]:
             if not (work.done or error):
                 _spent[work] = took
         if work is None or work.done or error:
-            helper = not what or what[0] in "_<" or "." in what
+            helper = what.rpartition(".")[2].startswith(("_", "<"))
             _write(what, _line, took, error, logging.DEBUG if helper and not error else logging.INFO)
 
 

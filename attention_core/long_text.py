@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 MOST_TOKENS = 32_768
 MOST_TILES = 256  # a side of a map
 SMALL = 48  # a side of a small map
-STEP = 0.05  # seconds of a forward pass in one job
 PROBE = "I ate the cake and it was delicious"  # read first, to see how many layers and heads there are
 PER_TOKEN = 8  # characters of a token that are counted on, at first
 
@@ -404,7 +403,7 @@ def _step(name: str, layer: int) -> Progress:
     start, ended = time.perf_counter(), run.paused.done
     with compute._visible(run.model):
         try:
-            run.paused.step(STEP)
+            run.paused.step()
         except BaseException:
             _runs.pop(name).paused.close()
             raise

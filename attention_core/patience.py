@@ -7,7 +7,7 @@ matrix of queries × keys: layers are computed a few queries at a time, and mask
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from attention_core.dot_product import scores, softmax
 from attention_core.formula import Formula
 from attention_core.interface import Recording, _read_formula, attending, sdpa_mask
 
-STEP = 0.05  # seconds of a job that is paced
+STEP = 0.05  # seconds that a paused job goes on for
 PIECE = 2e9  # multiplications and additions in one piece: some hundredths of a second on one core
 MOST_MATRIX = 2048**2  # numbers in a mask or bias that can't be said in words
 ROWS = 256  # of a mask that are looked at together
@@ -45,15 +45,15 @@ class Paused:
         self._thread: threading.Thread | None = None
         self.done = False
 
-    def step(self, seconds: float) -> None:
-        """Go on for so long, or a little longer; what goes wrong in the job is raised here.
+    def step(self, seconds: float | None = None) -> None:
+        """Go on for so long (``STEP`` unless said), or a little longer; what goes wrong in the job is raised here.
 
         Raises:
             Exception: Whatever the job raises.
         """
         if self.done:
             return
-        self._until = time.monotonic() + seconds
+        self._until = time.monotonic() + (STEP if seconds is None else seconds)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="gaze-paused", daemon=True)
             self._thread.start()
@@ -97,14 +97,19 @@ class Pacing:
 
     It may not change a model while it is put down: others use it meanwhile.
 
+    Args:
+        what: Its name.
+        job: What is done.
+        whole: Asked when it begins: whether it is done in one piece after all.
+
     Attributes:
         what: Its name.
         found: What it returned, once it is done.
     """
 
-    def __init__(self, what: str, job: Callable[[], Any]) -> None:
+    def __init__(self, what: str, job: Callable[[], Any], whole: Callable[[], bool] = lambda: False) -> None:
         self.what, self.found = what, None
-        self._job, self._paused = job, Paused(self._run)
+        self._job, self._whole, self._paused = job, whole, Paused(self._run)
 
     @property
     def done(self) -> bool:
@@ -117,14 +122,14 @@ class Pacing:
         Raises:
             Exception: Whatever the job raises; then it is done.
         """
-        self._paused.step(STEP)
+        self._paused.step()
 
     def close(self) -> None:
         """End it where it stands."""
         self._paused.close()
 
     def _run(self, paused: Paused) -> None:
-        with _Pauses(paused):
+        with nullcontext() if self._whole() else _Pauses(paused):
             self.found = self._job()
 
 

@@ -89,9 +89,9 @@ def in_pieces(work: W) -> W:
     return work
 
 
-def paced(job: Callable[..., R], *args: object) -> R:
+def paced(job: Callable[..., R], model: str, *args: object) -> R:
     """Do a job of the compute thread in pieces."""
-    work = compute.run(compute.paced, job, *args)
+    work = compute.paced(job, model, *args)
     try:
         return in_pieces(work).found
     finally:

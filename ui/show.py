@@ -50,15 +50,15 @@ def heat(
         note("show.words_have_weights")
     meta, arrays = drawn_heat(head, show, view=view, log=log, several=several)
     meta["words"] |= {"weights": name} if name else {}
-    heatmap(meta | {"lends": _name_of(arrays)}, arrays, key=f"heat-{key or view}")
+    meta |= {} if several else {"lends": _name_of(head)}
+    heatmap(meta, arrays, key=f"heat-{key or view}")
 
 
 def row(head: "HeadView", *, view: str) -> None:
     """Write one query's row out in full: raw score, × factor, softmax, weight, and the sum; below the head's map."""
     meta, arrays = drawn_row(head, view=view)
-    lent = _arrays(head)
-    own = {name: array for name, array in arrays.items() if name not in lent}
-    row_in_full(meta | {"borrows": _name_of(lent)}, own, key=f"row-{view}")
+    own = {name: array for name, array in arrays.items() if name not in _arrays(head)}
+    row_in_full(meta | {"borrows": _name_of(head)}, own, key=f"row-{view}")
 
 
 def drawn_links(
@@ -280,9 +280,9 @@ def _arrays(head: "HeadView") -> dict[str, np.ndarray]:
     return arrays | ({"steps": head.steps} if len(head.steps) else {})
 
 
-def _name_of(arrays: dict[str, np.ndarray]) -> str:
+def _name_of(head: "HeadView") -> str:
     """Return a name that other numbers do not have."""
     told = blake2b(digest_size=8)
-    for name in ("weights", "raw", "steps"):
-        told.update(arrays.get(name, np.zeros(0)).tobytes())
+    for array in (head.weights, head.raw, head.steps):
+        told.update(np.ascontiguousarray(array))
     return told.hexdigest()

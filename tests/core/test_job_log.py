@@ -35,6 +35,18 @@ def test_a_line_for_each_computation(lines):
     assert said[3] == ("open_model", "smollm2", "-", "-")
 
 
+def test_a_job_within_a_function_has_a_line_and_a_helper_has_none(lines):
+    def job():
+        return 1
+
+    def _helper():
+        return 2
+
+    assert compute.run(job) + compute.run(_helper) + compute.run(lambda: 3) == 6
+    (line,) = lines()
+    assert line.split()[0].endswith(".job")
+
+
 def test_a_long_text_has_a_line_for_reading_it_and_one_for_each_map(lines):
     read = long_text.begin("minilm", (SECRET + " ") * 40)
     while (at := long_text.step(read.name, 0)).done < at.layers:

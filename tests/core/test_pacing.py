@@ -1,6 +1,7 @@
 """Jobs that are put down between products: the numbers are the same, and others are served meanwhile."""
 
 import logging
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -68,16 +69,33 @@ def test_it_ends_where_it_stands(models):
     assert not work._paused._thread.is_alive()
 
 
+def test_what_computes_attention_in_a_way_of_its_own_is_done_at_once(models, monkeypatch):
+    monkeypatch.setattr(compute, "_models", dict(models))
+    monkeypatch.setattr(compute, "_readers", OrderedDict())
+
+    def steps():
+        work, count = compute.paced(lambda name: models[name].module(torch.tensor([[101, 102]])), "minilm"), 0
+        while not work.done:
+            compute.run(work.step)
+            count += 1
+        return count
+
+    assert steps() > 20
+    monkeypatch.setattr(type(models["minilm"].module), "_can_set_attn_implementation", lambda *_: False)
+    compute._readers.clear()
+    assert steps() == 1
+
+
 def test_one_line_for_all_its_pieces(models, monkeypatch, caplog):
     monkeypatch.setattr(compute, "_models", dict(models))
     monkeypatch.setattr(compute, "_store", Store())
     caplog.set_level(logging.INFO, "gaze.jobs")
-    work = compute.run(compute.paced, compute.read, "minilm", OTHER, 512)
+    work = compute.paced(compute.read, "minilm", OTHER, 512)
     steps = 0
     while not work.done:
         compute.run(work.step)
         steps += 1
     assert steps > 20
     said = [record.getMessage() for record in caplog.records if record.name == "gaze.jobs"]
-    assert [line.split(" ms=")[0] for line in said[1:]] == ["read model=minilm tokens=11 from=computed"]
+    assert [line.split(" ms=")[0] for line in said] == ["read model=minilm tokens=11 from=computed"]
     assert work.found.tokens == 11

@@ -95,7 +95,7 @@ def test_dragging_picking_back_and_whole(open_page):
 
 def test_it_can_be_stopped_and_goes_on_where_it_was(open_page, monkeypatch):
     monkeypatch.setattr("ui.explorer.long_text.PIECE", 0.0)
-    monkeypatch.setattr(long_text, "STEP", 0.002)
+    monkeypatch.setattr("attention_core.patience.STEP", 0.002)
     page = open_page(PAGE, lang="en", model="smollm2", passage="Stop. " + TEXT * 5, layer="30")
     page.button(key="long_switch").click().run()
     assert page.button(key="long_switch").label == "Go on"

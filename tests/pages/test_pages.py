@@ -13,12 +13,16 @@ SENTENCE = "pages/sentence.py"
 
 def payload(page, key):
     """Return the words that a component was sent."""
-    return unpack(next(e for e in page.get("bidi_component") if e.key == key).proto.bytes)[0]
+    return _sent(page, key)[0]
 
 
 def arrays(page, key):
     """Return the arrays that a component was sent."""
-    return unpack(next(e for e in page.get("bidi_component") if e.key == key).proto.bytes)[1]
+    return _sent(page, key)[1]
+
+
+def _sent(page, key):
+    return unpack(next(e for e in page.get("bidi_component") if e.key == key).proto.bytes)
 
 
 def view(page, kind):
