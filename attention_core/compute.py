@@ -364,6 +364,7 @@ _models: "dict[str, LoadedModel]" = {}  # the least recently used first
 _readers: "OrderedDict[str, Reader]" = OrderedDict()
 _users: list[Callable[[str], object]] = []  # called with a model's name, so that nobody holds on to it once it leaves
 _store = Store()  # of captures and all else that is large, by :class:`attention_core.store.Key`
+_too_large: set[tuple] = set()  # what of which models, so that the log says it once
 _written: "OrderedDict[tuple[str, Input], Writing]" = OrderedDict()
 MOST_TARGETS = 64
 
@@ -542,8 +543,9 @@ def _last(seen: "Capture") -> "torch.Tensor":
 
 
 def _keep(key: Key, value: object, size: int, device: str, leave: Callable[[], object] = lambda: None) -> None:
-    """Keep something large in the store; where it is larger than all of it, that is said in the log."""
-    if not _store.keep(key, value, size, device, leave):
+    """Keep something large in the store; where it is larger than all of it, the log says so once for each model."""
+    if not _store.keep(key, value, size, device, leave) and (key.what, key.model) not in _too_large:
+        _too_large.add((key.what, key.model))
         most = _store.most(device)
         logging.getLogger(__name__).warning(
             "%s of %s takes %.1f MiB, and the store %.1f: computed, not kept; GAZE_CACHE_MB sets its size",

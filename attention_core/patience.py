@@ -25,7 +25,7 @@ PIECE = 2e9  # multiplications and additions in one piece: some hundredths of a 
 MOST_MATRIX = 2048**2  # numbers in a mask or bias that can't be said in words
 ROWS = 256  # of a mask that are looked at together
 # Only models call these: whoever pauses in the midst of an import would hold its lock, and all others would wait.
-PRODUCTS = {functional.linear, torch.addmm}
+PRODUCTS = {functional.linear, torch.addmm, functional.softmax, torch.softmax, Tensor.softmax}
 
 
 class Closed(BaseException):

@@ -1,6 +1,7 @@
 """What a host can set: every ``GAZE_*`` variable of the environment, with its meaning, its bounds and its default.
 
-A value that makes no sense is reported once, and the default used. ``make config`` prints what holds.
+A value that makes no sense is reported once, and the default used; of the public mode, what keeps the host safe.
+``make config`` prints what holds.
 """
 
 import logging
@@ -12,6 +13,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "GAZE_"
+SAFE = {"public": True}  # in place of the default, where what is told makes no sense
 
 
 class Settings(BaseSettings):
@@ -52,12 +54,12 @@ class Settings(BaseSettings):
 
     @property
     def allowed(self) -> frozenset[str]:
-        """The names in ``GAZE_MODELS_ALLOWED``; empty where all models are allowed."""
+        """The names in ``GAZE_MODELS_ALLOWED``; empty, too, where it is unset."""
         return frozenset(name.strip() for name in self.models_allowed.split(",") if name.strip())
 
     def allows(self, model: str) -> bool:
         """Return whether a model, if it is here, may be shown; the embedded ones always may."""
-        return not self.allowed or model in self.allowed
+        return not self.models_allowed or model in self.allowed
 
     def fetches(self, model: str) -> bool:
         """Return whether a model may be fetched from the hub."""
@@ -75,16 +77,16 @@ def _read(told: tuple[tuple[str, str], ...]) -> Settings:
         return Settings()
     except ValidationError as error:
         wrong = {str(one["loc"][0]): one for one in error.errors()}
+        instead = {field: SAFE.get(field, Settings.model_fields[field].default) for field in wrong}
         for field, one in wrong.items():
-            _report(_variable(field), str(one["input"]), one["msg"], str(Settings.model_fields[field].default))
-        defaults = {field: Settings.model_fields[field].default for field in wrong}
-        return Settings(**defaults)  # what is given goes before the environment
+            _report(_variable(field), str(one["input"]), one["msg"], str(instead[field]))
+        return Settings(**instead)  # what is given goes before the environment
 
 
 @cache
-def _report(name: str, told: str, reason: str, default: str) -> None:
+def _report(name: str, told: str, reason: str, instead: str) -> None:
     reason = reason[:1].lower() + reason[1:]
-    usual = "using the default" if default in ("", "None") else f"using {default}"
+    usual = "using the default" if instead in ("", "None") else f"using {instead}"
     logging.getLogger(__name__).warning("%s=%s makes no sense (%s); %s", name, told, reason, usual)
 
 

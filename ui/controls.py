@@ -97,6 +97,12 @@ def token_count(model: str, text: str) -> None:
     note("reading.count", tokens=len(read.labels), added=read.added)
     if read.cut:
         st.warning(t("reading.cut", tokens=read.tokens, limit=read.limit, cut=read.cut))
+    model_notes(model, text)
+
+
+def model_notes(model: str, text: str) -> None:
+    """Say what is special about a model: weights that were not trained, or left over, and its kinds of layers."""
+    read = reading(model, text)
     untrained(read)
     models.weights_note(read.missing, read.left_over)
     layers_note(model, text)

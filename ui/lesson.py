@@ -25,6 +25,45 @@ class Table(NamedTuple):
     values: np.ndarray
 
 
+class Look(NamedTuple):
+    """What a chart depends on besides its numbers.
+
+    Attributes:
+        language: Of the names in it.
+        theme: "light" or "dark".
+        size: Of its letters, in pixels.
+    """
+
+    language: str
+    theme: str
+    size: int
+
+    @property
+    def style(self) -> dict:
+        """As figures want it."""
+        return {"theme": self.theme, "size": self.size}
+
+
+def look() -> Look:
+    """Return how charts look now: larger in presenter mode."""
+    return Look(language(), theme(), 18 if st.session_state.get("present") else 13)
+
+
+def legend(names: Sequence[str]) -> None:
+    """Name the colours of several charts at once, in the order of :func:`figures.curves.line_colours`."""
+    from figures.colours import PALETTES
+    from figures.curves import line_colours
+
+    colours = line_colours(PALETTES[theme()])
+    spots = (f'<span><i style="background:{c}"></i>{n}</span>' for c, n in zip(colours, names, strict=False))
+    st.html(f'<p class="gaze-legend">{"".join(spots)}</p>')
+
+
+def chart(figure: object, key: str) -> None:
+    """Draw a chart."""
+    st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False})
+
+
 def question(section: str) -> None:
     """Write the one question that the page answers."""
     st.markdown(f"##### {t(f'{section}.question')}")

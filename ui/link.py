@@ -91,6 +91,11 @@ def said(key: str) -> str | None:
     return _id(state[key]) if key in state else state[CHOSEN].get(key)
 
 
+def fresh(key: str) -> bool:
+    """Return whether the link says so itself in this run: a visit begins, or the reader went back."""
+    return key in st.session_state[FRESH]
+
+
 def choose(values: dict[str, str]) -> None:
     """Choose for the reader, by ids, before the controls are drawn."""
     st.session_state[CHOSEN].update(values)
@@ -217,6 +222,19 @@ def whole(low: int, high: int) -> Callable[[str], int]:
         if not re.fullmatch("-?[0-9]{1,18}", said) or not low <= int(said) <= high:
             raise ValueError(said)
         return int(said)
+
+    return parse
+
+
+def span(low: int, high: int) -> Callable[[str], tuple[int, int]]:
+    """Return a parser for two whole numbers from ``low`` to ``high``, the smaller one first, written ``2-5``."""
+    number = whole(low, high)
+
+    def parse(said: str) -> tuple[int, int]:
+        first, _, last = said.partition("-")
+        if number(first) > number(last):
+            raise ValueError(said)
+        return number(first), number(last)
 
     return parse
 

@@ -26,4 +26,5 @@ PAGES = (
     PageInfo("pages/video_search.py", "video_search", "learn", ":material/movie:"),
     PageInfo("pages/what_if.py", "what_if", "change", ":material/content_cut:"),
     PageInfo("pages/generate.py", "generate", "change", ":material/edit_note:"),
+    PageInfo("pages/cost.py", "cost", "labs", ":material/payments:"),
 )

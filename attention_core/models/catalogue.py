@@ -59,6 +59,12 @@ def offered() -> dict[str, str]:
     return {name: title for name, title in found.items() if name in EMBEDDED or settings().allows(name)}
 
 
+def misnamed() -> list[str]:
+    """Return the names in ``GAZE_MODELS_ALLOWED`` that no model here has, and none that can be fetched."""
+    here = offered()
+    return sorted(n for n in settings().allowed if n not in here and not ("/" in n and settings().fetches(n)))
+
+
 def source(name: str) -> str:
     """Return what ``load_model`` takes for an offered model.
 

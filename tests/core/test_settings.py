@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from attention_core.models.catalogue import misnamed, offered
 from attention_core.settings import Settings, _report, settings, table
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +27,7 @@ def _unset(monkeypatch):
         *[("CACHE_MB", wrong, None) for wrong in ("abc", "0", "-1", "inf", "nan", "1e999")],
         *[("MAX_TOKENS", *case) for case in (("17", 17), ("2", 512), ("a", 512), ("7.5", 512))],
         *[("THREADS", *case) for case in (("3", 3), ("0", None), ("", None))],
-        *[("PUBLIC", *case) for case in (("1", True), ("true", True), ("0", False), ("perhaps", False), ("", False))],
+        *[("PUBLIC", *case) for case in (("1", True), ("true", True), ("0", False), ("perhaps", True), ("", False))],
         *[("DEVICE", *case) for case in (("cuda:1", "cuda:1"), ("auto", "auto"), ("the best", ""))],
         *[("MAX_UPLOAD_MB", *case) for case in (("3", 3), ("-3", 5), ("1000000", 5))],
     ],
@@ -58,8 +59,19 @@ def test_which_models(monkeypatch):
     monkeypatch.setenv("GAZE_MODELS_ALLOWED", " gemma3, owner/this ,,")
     assert settings().allowed == {"gemma3", "owner/this"}
     assert settings().fetches("owner/this") and not settings().fetches("owner/any")
+    assert misnamed() == ["gemma3"]  # not installed here
     monkeypatch.setenv("GAZE_PUBLIC", "1")
     assert settings().allows("owner/this") and not settings().fetches("owner/this")
+    assert misnamed() == ["gemma3", "owner/this"]
+    monkeypatch.setenv("GAZE_MODELS_ALLOWED", ",")  # none beside the embedded ones
+    assert not settings().allows("owner/any")
+    assert set(offered()) == {"minilm", "smollm2"} and misnamed() == []
+
+
+def test_a_public_mode_that_makes_no_sense_is_the_safe_one(monkeypatch, caplog):
+    monkeypatch.setenv("GAZE_PUBLIC", "maybe")
+    assert settings().public
+    assert re.fullmatch(r"GAZE_PUBLIC=maybe makes no sense \(.*\); using True", caplog.records[-1].getMessage())
 
 
 def test_every_setting_of_the_code_is_one_of_these_and_is_explained():

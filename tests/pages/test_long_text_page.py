@@ -68,10 +68,51 @@ def test_a_region_by_link_is_exact_and_comes_back_identical(open_page):
     np.testing.assert_array_equal(sent["allowed"], np.arange(1, 30)[None] <= np.arange(20, 40)[:, None])
     said = captions(page)
     assert f"{weights[20:40, 0].mean():.1%}" in said.replace("\\", "")
-    assert f"{weights[20:40, 1:30].sum(1).mean():.1%}" in said.replace("\\", "")
+    inside = weights[20:40, 1:30].sum(1).mean()
+    assert f"{inside:.1%} on the keys shown" in said.replace("\\", "") or f"{inside:.1%}를 보이는 키에" in said.replace(
+        "\\", ""
+    )
+    assert f"{1 - inside:.1%}를 지도 밖의 키에" in said.replace("\\", "")
     listed = next(m.value for m in page.markdown if m.value.startswith("1. **"))
     strongest = np.sort(weights[20:40, 1:30].ravel())[::-1][:12]
     assert [line[5:10] for line in listed.split("\n")] == [f"{weight:.3f}" for weight in strongest]
+
+
+def test_going_back_to_another_model_keeps_the_part_that_the_link_names(open_page):
+    page = gone_through(open_page(PAGE, lang="en", passage=TEXT * 4, long_queries="5-20", long_keys="3-9", tile="2-1"))
+    before = link(page)
+    page.segmented_control(key="model").set_value("smollm2")
+    page = gone_through(page.run())
+    assert payload(page, "long_map")["region"][0] == 0
+    assert "tile" not in link(page) or link(page)["tile"] != "2-1"
+    page.query_params.clear()
+    page.query_params.update(before)
+    page = gone_through(page.run())
+    assert link(page) == before
+    assert payload(page, "long_map")["region"] == [4, 20, 2, 9]
+
+
+def test_a_text_that_is_too_long_is_cut_and_says_so(open_page, monkeypatch):
+    monkeypatch.setattr("ui.explorer.long_text.MOST_LETTERS", 100)
+    page = gone_through(open_page(PAGE, lang="en", passage=TEXT * 3))
+    assert not page.exception
+    assert "the first 100 characters" in page.warning[0].value
+    assert f"it has {len(TEXT) * 3}" in page.warning[0].value
+    assert page.text_area(key="passage").value == TEXT * 3
+
+
+def test_a_text_from_right_to_left_stays_in_its_place(open_page):
+    page = gone_through(open_page(PAGE, lang="en", passage="القطة جلست على السجادة"))
+    listed = next(m.value for m in page.markdown if m.value.startswith("1. **"))
+    for line in listed.split("\n"):
+        assert line.count("\u2068") == line.count("\u2069") == 2
+
+
+def test_a_weight_that_is_too_small_for_the_list(open_page):
+    page = gone_through(open_page(PAGE, lang="en", passage=TEXT * 4, model="smollm2", layer="1", head="1"))
+    listed = next(m.value for m in page.markdown if m.value.startswith("1. **"))
+    assert "**0.000**" not in listed
+    assert "Most of these" not in captions(gone_through(open_page(PAGE, lang="en", passage="a", model="smollm2")))
 
 
 def test_dragging_picking_back_and_whole(open_page):
@@ -133,8 +174,13 @@ def test_odd_texts(open_page, text):
 def test_what_does_not_fit_is_said(open_page):
     page = gone_through(open_page(PAGE, lang="en", passage=TEXT * 60))
     warned = page.warning[0].value.replace("\\", "")
-    assert warned.startswith("MiniLM-L6 takes at most 512 tokens. The last ")
-    assert "words are left out" in warned
+    assert warned.startswith("At most 512 tokens go into MiniLM-L6. Words left out at the end of the text, ")
+    seen = compute.run(compute._seen, "minilm", TEXT * 60, 512)
+    left = len((TEXT * 60).split()) - len((TEXT * 60)[: seen.tokens[-2].end].split())
+    assert int(warned.rstrip(".").rsplit(" ", 1)[1]) in (
+        left,
+        left + 1,
+    )  # the last word that is there may be half of one
     assert 500 < payload(page, "long_map")["region"][1] <= 512
 
 
@@ -145,12 +191,23 @@ def test_a_text_without_letters_says_so_and_stays(open_page):
     assert page.text_area(key="passage").value == "\u0007 \u0007"
 
 
-def pdf(text="", password=""):
-    """A PDF of one page, with a text or without."""
+def pdf(text="", password="", pages=1):
+    """A PDF with the same text on each page, or without."""
     from pypdf import PdfWriter
-    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
     file = PdfWriter()
+    for _ in range(pages):
+        _page(file, text)
+    if password:
+        file.encrypt(password, algorithm="RC4-128")
+    out = io.BytesIO()
+    file.write(out)
+    return out.getvalue()
+
+
+def _page(file, text):
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
     page = file.add_blank_page(200, 200)
     if text:
         font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
@@ -160,17 +217,21 @@ def pdf(text="", password=""):
         stream = DecodedStreamObject()
         stream.set_data(f"BT /F1 12 Tf 10 100 Td ({text}) Tj ET".encode())
         page[NameObject("/Contents")] = file._add_object(stream)
-    if password:
-        file.encrypt(password, algorithm="RC4-128")
-    out = io.BytesIO()
-    file.write(out)
-    return out.getvalue()
 
 
 def test_files_are_read():
-    assert read_text("a.txt", "Zwölf\r\nBoxkämpfer".encode()) == "Zwölf\nBoxkämpfer"
-    assert read_text("a.md", "\ufeff# 제목".encode()) == "# 제목"
-    assert read_text("a.pdf", pdf("The cat sat")) == "The cat sat"
+    assert read_text("a.txt", "Zwölf\r\nBoxkämpfer".encode()) == ("Zwölf\nBoxkämpfer", 16, 0, 0)
+    assert read_text("a.md", "\ufeff# 제목".encode()).text == "# 제목"
+    assert read_text("a.pdf", pdf("The cat sat")) == ("The cat sat", 11, 1, 1)
+    assert read_text("a.pdf", b"\r\nsent by mail\r\n" + pdf("The cat sat")).text == "The cat sat"
+
+
+def test_a_file_that_is_longer_than_what_is_read_says_how_much(monkeypatch):
+    monkeypatch.setattr("ui.explorer.long_file.MOST_LETTERS", 20)
+    assert read_text("a.txt", b"abc " * 10) == ("abc " * 5, 40, 0, 0)
+    found = read_text("a.pdf", pdf("The cat sat on it", pages=4))
+    assert (found.read, found.pages) == (2, 4)
+    assert found.text == "The cat sat on it\n\nT"
 
 
 @pytest.mark.parametrize(
@@ -188,6 +249,8 @@ def test_files_are_read():
         (b"PK\x03\x04....", "office"),
         ("한글".encode("cp949"), "cp949"),
         (b"\xff\xfea\x00", "utf16"),
+        ("a text".encode("utf-16-le"), "utf16"),
+        ("a text".encode("utf-16-be"), "utf16"),
         (b"caf\xe9 ol\xe9", "not_utf8"),
     ],
 )

@@ -223,10 +223,11 @@ def test_a_link_that_is_a_path(open_page, shelf, tiny, tmp_path, name, lang, wor
 )
 def test_weights_that_are_missing_are_named(open_page, shelf, lang, word):
     shelf("holes", "missing")
-    page = open_page(SENTENCE, lang=lang, model="holes")
-    assert not page.exception
-    assert word in said(page)
-    assert "encoder.layer.1.attention.self.key.bias" in said(page)
+    for path in (SENTENCE, "pages/long_text.py"):
+        page = open_page(path, lang=lang, model="holes")
+        assert not page.exception
+        assert word in said(page)
+        assert "encoder.layer.1.attention.self.key.bias" in said(page)
 
 
 # Many

@@ -81,6 +81,12 @@ def test_layers_without_attention_are_named(open_page, folder, lang, words):
         assert not page.exception
         assert words in said(page), path
         assert {"en": "This is layer 2 of the model", "ko": "모델에서는 2층입니다"}[lang] in said(page)
+    page = open_page("pages/long_text.py", **asked | {"passage": TEXT})
+    for _ in range(20):  # ticks
+        page.run()
+    assert not page.exception
+    assert words in said(page)
+    assert {"en": "This is layer 2 of the model", "ko": "모델에서는 2층입니다"}[lang] in said(page)
 
 
 def test_both_sides_of_a_window(open_page, folder):

@@ -1,6 +1,7 @@
 """A long text from a file: plain text, Markdown or a PDF that has text, read in memory; else one sentence why not."""
 
 import io
+from typing import NamedTuple
 
 from attention_core.settings import settings
 from ui.explorer.upload import FileRefusedError, _decode
@@ -9,7 +10,23 @@ MOST_LETTERS = 2**20  # more than any model here takes
 KINDS = ("txt", "md", "pdf")
 
 
-def read_text(name: str, data: bytes) -> str:
+class FileText(NamedTuple):
+    """The text of a file.
+
+    Attributes:
+        text: At most ``MOST_LETTERS`` characters of it.
+        characters: How many the file has; of a PDF, the pages that were read.
+        read: How many pages were read; of a file without pages 0.
+        pages: How many there are.
+    """
+
+    text: str
+    characters: int
+    read: int = 0
+    pages: int = 0
+
+
+def read_text(name: str, data: bytes) -> FileText:
     """Return the text of a file.
 
     Args:
@@ -23,15 +40,16 @@ def read_text(name: str, data: bytes) -> str:
         raise FileRefusedError("empty")
     if len(data) > settings().max_upload_mb * 2**20:
         raise FileRefusedError("large", size=f"{len(data) / 2**20:.1f}", most=settings().max_upload_mb)
-    text = _pdf(data) if data.startswith(b"%PDF") else _decode(data)
+    text, *pages = _pdf(data) if b"%PDF-" in data[:1024] else (_decode(data),)
     if "\x00" in text:
         raise FileRefusedError("binary", place=f"{text.index(chr(0)) + 1:,}")
     if not text.strip():
         raise FileRefusedError("blank")
-    return text.replace("\r\n", "\n").replace("\r", "\n")[:MOST_LETTERS]
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return FileText(text[:MOST_LETTERS], len(text), *pages)
 
 
-def _pdf(data: bytes) -> str:
+def _pdf(data: bytes) -> tuple[str, int, int]:
     import pypdf
     from pypdf.errors import FileNotDecryptedError, PyPdfError
 
@@ -55,4 +73,4 @@ def _pdf(data: bytes) -> str:
         raise FileRefusedError("damaged") from error  # files from anywhere break in any way
     if not any(text.strip() for text in pages):
         raise FileRefusedError("images", pages=len(pages))
-    return "\n\n".join(pages)
+    return "\n\n".join(pages), len(pages), len(file.pages)

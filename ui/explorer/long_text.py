@@ -19,7 +19,7 @@ from ui.components import head_strip
 from ui.components.long_map import long_map
 from ui.compute import door, failed
 from ui.controls import BEST_HEAD, FIRST_HEAD
-from ui.explorer.long_file import KINDS, MOST_LETTERS, read_text
+from ui.explorer.long_file import KINDS, MOST_LETTERS, FileText, read_text
 from ui.explorer.upload import FileRefusedError
 from ui.pick import pick
 from ui.take_away import take_map
@@ -33,6 +33,8 @@ FROM = ("box", "file")
 RUN, FILE, LAST, SHOWN, BACK, OF = "_long_run", "_long_file", "_last_passage", "_long_shown", "_long_back", "_long_of"
 TICK, PIECE = 0.4, 0.35  # seconds: a third of a second of work, then the page is drawn
 STRONGEST = 12
+LEAST = 0.001  # a weight below it is not written out in the list
+ISOLATE = "\u2068{}\u2069"  # so that a text from right to left leaves the rest of its line in order
 AXES = ("long_queries", "long_keys")
 OF_A_TEXT = (*AXES, "tile")
 WAITING = (*OF_A_TEXT, "long_first", "head")
@@ -68,7 +70,10 @@ def text_choice() -> str:
     text = link.restore("passage", sample(), str)
     if text == sample():
         link.quiet("passage")  # everybody has it
-    st.text_area(t("long_text.passage"), key="passage", height=150, max_chars=MOST_LETTERS)
+    st.text_area(t("long_text.passage"), key="passage", height=150)
+    if len(text) > MOST_LETTERS:
+        st.warning(t("long_text.characters", most=f"{MOST_LETTERS:,}", all=f"{len(text):,}"))
+    text = text[:MOST_LETTERS]
     if text.strip():
         state[LAST] = text
         return text
@@ -94,12 +99,16 @@ def _from_file() -> str | None:
                 state[FILE] = (file.file_id, read_text(file.name, file.getvalue()))
             except FileRefusedError as error:
                 state[FILE] = (file.file_id, error)
-    found = state[FILE][1]
+    found: FileText | FileRefusedError = state[FILE][1]
     if isinstance(found, FileRefusedError):
         st.error(t(f"long_file.{found.reason}", **{name: plain(value) for name, value in found.places.items()}))
         return None
     note("long_text.from_file")
-    return found
+    if found.read < found.pages:
+        st.warning(t("long_text.pages", read=found.read, all=found.pages))
+    elif found.characters > len(found.text):
+        st.warning(t("long_text.characters", most=f"{MOST_LETTERS:,}", all=f"{found.characters:,}"))
+    return found.text
 
 
 def begin(model: str, text: str) -> LongReading:
@@ -108,7 +117,7 @@ def begin(model: str, text: str) -> LongReading:
         read = _begin(model, text)
     state = st.session_state
     if state.get(OF, read.name) != read.name:
-        link.forget(*OF_A_TEXT)
+        link.forget(*(key for key in OF_A_TEXT if not link.fresh(key)))
         state.pop(BACK, None)
     state[OF] = read.name
     note("long_text.count", tokens=f"{read.tokens:,}", characters=f"{len(read.text):,}")
@@ -171,7 +180,7 @@ def _advance(name: str, layer: int, running: bool, there: bool) -> None:
 def region_choice(read: LongReading) -> tuple[Region, bool]:
     """Ask for the part of the text that is shown; returns it, and whether colours are logarithmic."""
     state, last = st.session_state, read.tokens
-    spans = [link.restore(key, (1, last), _span(last)) for key in AXES]
+    spans = [link.restore(key, (1, last), link.span(1, last)) for key in AXES]
     if last > 1:
         for key, place in zip(AXES, st.columns(2, gap="large"), strict=True):
             place.slider(t(f"long_text.{key}"), 1, last, key=key, on_change=_step_in)
@@ -216,7 +225,9 @@ def draw(read: LongReading, layer: int, head: int, region: Region, *, log: bool)
     inside = found.weights.sum(axis=1)
     counts = np.array([len(found.queries(n)) for n in range(len(inside))])
     if (region.column, region.column_end) != (0, read.tokens):
-        note("long_text.inside", share=f"{np.average(inside, weights=counts):.1%}")
+        outside = np.clip(1 - inside - found.sink, 0, None)
+        shares = (f"{np.average(part, weights=counts):.1%}" for part in (inside, outside))
+        note("long_text.inside", **dict(zip(("share", "rest"), shares, strict=True)))
     if found.sink.any():
         note("show.sink", share=f"{np.average(found.sink, weights=counts):.0%}")
     queries, keys = (read.parts(spans) for spans in _sides(found))
@@ -246,10 +257,11 @@ def strongest(read: LongReading, found: LongMap) -> None:
     lines = []
     for row, column, weight in rows:
         sides = found.queries(row), found.keys(column)
-        one, two = (f"{_places(span)} “{plain(shortened(read.words(span.start, span.stop), 60))}”" for span in sides)
-        lines.append(f"1. **{weight:.3f}** · {one} → {two}")
+        one, two = (f"{_places(span)} “{ISOLATE.format(_short(read, span))}”" for span in sides)
+        lines.append(f"1. **{weight:.3f}** · {one} → {two}" if weight >= LEAST else f"1. **< {LEAST}** · {one} → {two}")
     st.markdown("\n".join(lines) if lines else t("long_text.none"))
-    if sum(found.keys(column).start == 0 for _, column, _ in rows) > len(rows) / 2:
+    links = ((found.queries(row), found.keys(column)) for row, column, _ in rows)
+    if sum(keys.start == 0 and queries.start >= keys.stop for queries, keys in links) > len(rows) / 2:
         note("long_text.resting")
 
 
@@ -279,7 +291,7 @@ def _as_view(read: LongReading, found: LongMap) -> "HeadView":
         keys=labels[1],
         special_queries=(False,) * rows,
         special_keys=(False,) * columns,
-        pieces=(),
+        pieces=labels[0],
         raw=nothing,
         steps=nothing,
         step_names=(),
@@ -294,14 +306,18 @@ def _as_view(read: LongReading, found: LongMap) -> "HeadView":
         groups=1,
         heads=1,
         causal=False,
-        query_places=tuple(span.start for span in _sides(found)[0]),
-        key_places=tuple(span.start for span in _sides(found)[1]),
+        query_places=tuple(map(_places, _sides(found)[0])),
+        key_places=tuple(map(_places, _sides(found)[1])),
     )
 
 
 def _sides(found: LongMap) -> tuple[list[range], list[range]]:
     rows, columns = found.weights.shape
     return [found.queries(n) for n in range(rows)], [found.keys(n) for n in range(columns)]
+
+
+def _short(read: LongReading, span: range) -> str:
+    return plain(shortened(read.words(span.start, span.stop), 60))
 
 
 def _places(span: range) -> str:
@@ -325,18 +341,6 @@ def _wanted(ask: Callable[[], object]) -> object:
             return ask()
     except Gone:
         st.rerun()
-
-
-def _span(last: int) -> Callable[[str], tuple[int, int]]:
-    whole = link.whole(1, last)
-
-    def parse(said: str) -> tuple[int, int]:
-        low, _, high = said.partition("-")
-        if whole(low) > whole(high):
-            raise ValueError(said)
-        return whole(low), whole(high)
-
-    return parse
 
 
 def _tile(found: LongMap) -> Callable[[str], tuple[int, int]]:

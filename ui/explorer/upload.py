@@ -140,6 +140,9 @@ def _decode(data: bytes) -> str:
     for start, kind in OTHERS.items():
         if data.startswith(start):
             raise FileRefusedError(kind)
+    zeros = sorted(data[start:4096:2].count(0) for start in (0, 1))
+    if zeros[0] == 0 and zeros[1] > len(data[:4096]) // 4 and not len(data) % 2:  # mostly every other byte
+        raise FileRefusedError("utf16")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -12,10 +12,10 @@ from attention_core import compute
 from ui import controls, link
 from ui.components.loss_race import loss_race
 from ui.compute import LIMIT, door, head_view, reading
-from ui.lesson import Table, theme
+from ui.lesson import Look, Table, chart, look
 from ui.pick import pick
 from ui.show import focus
-from ui.text import heading, language, note, plain, say, t, words
+from ui.text import heading, note, plain, say, t, words
 
 if TYPE_CHECKING:
     from attention_core.labs.scaling import Curves, Histogram, Learned, RealHead, RealRow, Row
@@ -71,19 +71,6 @@ class Head(NamedTuple):
     def every(self) -> "RealHead":
         """All rows."""
         return _real_head(*self[:4], *self[5:])
-
-
-class Look(NamedTuple):
-    """What a chart depends on besides its numbers."""
-
-    language: str
-    theme: str
-    size: int
-
-    @property
-    def style(self) -> dict:
-        """As figures want it."""
-        return {"theme": self.theme, "size": self.size}
 
 
 @door
@@ -174,13 +161,13 @@ def world_controls() -> World:
 def spread(world: World) -> None:
     """Draw how raw and scaled scores are spread."""
     heading("scaling.spread")
-    _chart(_spread_chart(world, _look()), "dk-spread")
+    chart(_spread_chart(world, look()), "dk-spread")
 
 
 def one_row(world: World) -> None:
     """Draw the softmax of one row, without and with the factor side by side."""
     heading("scaling.row")
-    _chart(_row_chart(world, _look()), "dk-row")
+    chart(_row_chart(world, look()), "dk-row")
 
 
 def summary(world: World) -> None:
@@ -210,7 +197,7 @@ def curves(world: World) -> None:
     for column, name in zip(st.columns(3, gap="medium"), ("largest", "entropy", "gradient"), strict=True):
         with column:
             heading(f"scaling.curve_{name}")
-            _chart(_curve_chart(world, name, _look()), f"dk-{name}")
+            chart(_curve_chart(world, name, look()), f"dk-{name}")
     note("scaling.drawn", draws=DRAWS, keys=world.keys)
 
 
@@ -243,7 +230,7 @@ def head_row(head: Head) -> None:
     """Draw the chosen query's weights, with the changed factor and with the model's own."""
     row, word = head.row, row_word(head)
     st.markdown(f"**{t('scaling.real_weights', word=plain(word))}**")
-    _chart(_real_row_chart(head, _look()), "real-weights")
+    chart(_real_row_chart(head, look()), "real-weights")
     key = int(row.weights[1].argmax())
     say(
         "scaling.real_summary",
@@ -259,7 +246,7 @@ def head_rows(head: Head) -> None:
     _ = head.row, head.every  # what is wrong with a model is said here, not in a chart that is kept
     for name in ("entropy", "gradient"):
         heading(f"scaling.real_{name}")
-        _chart(_real_rows_chart(head, name, _look()), f"real-{name}")
+        chart(_real_rows_chart(head, name, look()), f"real-{name}")
 
 
 def row_word(head: Head) -> str:
@@ -387,48 +374,50 @@ def tables(world: World, head: Head, done: "Learned") -> dict[str, Table]:
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
-def _spread_chart(world: World, look: Look) -> object:
+def _spread_chart(world: World, shown: Look) -> object:
     from figures.scaling import score_spread
 
     found, row = _histogram(world.size, world.keys, world.seed), _asked(world)
     names = t("scaling.raw"), t("scaling.scaled")
-    return score_spread(found.edges, found.shares, row.scores, names, spread=math.sqrt(world.size), **look.style)
+    return score_spread(found.edges, found.shares, row.scores, names, spread=math.sqrt(world.size), **shown.style)
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
-def _row_chart(world: World, look: Look) -> object:
+def _row_chart(world: World, shown: Look) -> object:
     from figures.scaling import weight_pairs
 
     row = _asked(world)
     cool = {"reference": row.cool, "reference_name": t("scaling.cool")} if world.temperature != 1 else {}
-    return weight_pairs([f"k{n + 1}" for n in range(world.keys)], row.weights, _names(), **cool, **look.style)
+    return weight_pairs([f"k{n + 1}" for n in range(world.keys)], row.weights, _names(), **cool, **shown.style)
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
-def _curve_chart(world: World, name: str, look: Look) -> object:
+def _curve_chart(world: World, name: str, shown: Look) -> object:
     from figures.scaling import size_curves
 
     values = getattr(_curves(world.keys, world.seed, world.temperature), name)
     most = math.log(world.keys)
     top, bound = {"largest": (1.05, None), "entropy": (1.12 * most, most), "gradient": (0.56, None)}[name]
-    return size_curves(SIZES, values, world.size, _names(), top=top, bound=bound, **look.style)
+    return size_curves(SIZES, values, world.size, _names(), top=top, bound=bound, **shown.style)
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
-def _real_row_chart(head: Head, look: Look) -> object:
+def _real_row_chart(head: Head, shown: Look) -> object:
     from figures.scaling import weight_pairs
 
-    return weight_pairs(head.row.labels, head.row.weights, _factor_names(head), height=330, **look.style)
+    return weight_pairs(head.row.labels, head.row.weights, _factor_names(head), height=330, **shown.style)
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
-def _real_rows_chart(head: Head, name: str, look: Look) -> object:
+def _real_rows_chart(head: Head, name: str, shown: Look) -> object:
     from figures.scaling import weight_pairs
 
     every = head.every
     top = math.log(max(len(every.labels), 2)) if name == "entropy" else 0.5
     values, names = getattr(every, name), _factor_names(head)
-    return weight_pairs(every.labels, values, names, top=top, chosen=head.query, legend=False, height=190, **look.style)
+    return weight_pairs(
+        every.labels, values, names, top=top, chosen=head.query, legend=False, height=190, **shown.style
+    )
 
 
 # Small things
@@ -497,11 +486,3 @@ def _factor_names(head: Head) -> tuple[str, str]:
 
 def _two(pair: np.ndarray) -> str:
     return f"{pair[0]:.3f} → {pair[1]:.3f}"
-
-
-def _look() -> Look:
-    return Look(language(), theme(), 18 if st.session_state.get("present") else 13)
-
-
-def _chart(figure: object, key: str) -> None:
-    st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False})
