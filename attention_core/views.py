@@ -1,6 +1,7 @@
 """One head as a page shows it: plain arrays and words, in the units and with the special tokens that were asked for."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -342,3 +343,50 @@ def _array(tensor: Tensor) -> np.ndarray:
     array = tensor.numpy(force=True)
     array.setflags(write=False)  # shared by everyone who looks at the same head
     return array
+
+
+def view_weights(
+    queries: Sequence[str],
+    keys: Sequence[str],
+    weights: Float[ndarray, "Q K"],
+    *,
+    allowed: Bool[ndarray, "Q K"] | None = None,
+    sink: Float[ndarray, " Q"] | None = None,
+    places: tuple[Sequence[int | str], Sequence[int | str]] = ((), ()),
+) -> HeadView:
+    """Prepare weights of which nothing else is known for showing.
+
+    Args:
+        queries: Their labels.
+        keys: Their labels.
+        weights: What of a row is neither here nor in its sink is ``hidden``.
+        allowed: Where a query may look; everywhere where it is left out.
+        sink: The share of each row's sink.
+        places: Where each query and each key stands.
+    """
+    rows, columns = weights.shape
+    sink = np.zeros(rows, dtype=np.float32) if sink is None else sink
+    nothing = np.zeros((0, rows, columns), dtype=np.float32)
+    return HeadView(
+        queries=tuple(queries),
+        keys=tuple(keys),
+        special_queries=(False,) * rows,
+        special_keys=(False,) * columns,
+        pieces=tuple(queries),
+        raw=nothing,
+        steps=nothing,
+        step_names=(),
+        final=nothing,
+        allowed=np.ones((rows, columns), dtype=bool) if allowed is None else allowed,
+        weights=weights,
+        hidden=np.clip(1 - sink - weights.sum(axis=1), 0, 1),
+        sink=sink,
+        factor=1.0,
+        size=0,
+        group=0,
+        groups=1,
+        heads=1,
+        causal=False,
+        query_places=tuple(places[0]) or tuple(range(rows)),
+        key_places=tuple(places[1]) or tuple(range(columns)),
+    )

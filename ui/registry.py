@@ -27,4 +27,5 @@ PAGES = (
     PageInfo("pages/what_if.py", "what_if", "change", ":material/content_cut:"),
     PageInfo("pages/generate.py", "generate", "change", ":material/edit_note:"),
     PageInfo("pages/cost.py", "cost", "labs", ":material/payments:"),
+    PageInfo("pages/position.py", "position", "labs", ":material/rotate_right:"),
 )

@@ -278,37 +278,14 @@ def sample() -> str:
 
 
 def _as_view(read: LongReading, found: LongMap) -> "HeadView":
-    from attention_core.views import HeadView
+    from attention_core.views import view_weights
 
-    labels = [
-        tuple(f"{_places(span)} {shortened(read.words(span.start, span.stop), 24)}" for span in spans)
-        for spans in _sides(found)
-    ]
-    rows, columns = found.weights.shape
-    nothing = np.zeros((0, rows, columns), dtype=np.float32)
-    return HeadView(
-        queries=labels[0],
-        keys=labels[1],
-        special_queries=(False,) * rows,
-        special_keys=(False,) * columns,
-        pieces=labels[0],
-        raw=nothing,
-        steps=nothing,
-        step_names=(),
-        final=nothing,
-        allowed=found.allowed,
-        weights=found.weights,
-        hidden=np.clip(1 - found.sink - found.weights.sum(axis=1), 0, 1),
-        sink=found.sink,
-        factor=1.0,
-        size=0,
-        group=0,
-        groups=1,
-        heads=1,
-        causal=False,
-        query_places=tuple(map(_places, _sides(found)[0])),
-        key_places=tuple(map(_places, _sides(found)[1])),
+    sides = _sides(found)
+    labels = (
+        [f"{_places(span)} {shortened(read.words(span.start, span.stop), 24)}" for span in side] for side in sides
     )
+    places = tuple([_places(span) for span in side] for side in sides)
+    return view_weights(*labels, found.weights, allowed=found.allowed, sink=found.sink, places=places)
 
 
 def _sides(found: LongMap) -> tuple[list[range], list[range]]:

@@ -26,6 +26,11 @@ KERNELS = (2, 3, 4, 5, 7, 9)
 REACHES = tuple(2**n for n in range(1, 10))
 OVER = tuple(sorted({round(10 ** (n / 8)) for n in range(41)}))  # the lengths of the curves, 1 to 100,000
 KINDS = ("attention", "recurrent", "convolution", "restricted")
+GROWS = {  # the paper's table
+    "operations": ("O(n²·d)", "O(n·d²)", "O(k·n·d²)", "O(r·n·d)"),
+    "sequential": ("O(1)", "O(n)", "O(1)", "O(1)"),
+    "path": ("O(1)", "O(n)", "O(logₖ n)", "O(n/r)"),
+}
 WORDS = 32  # of a sentence whose walks are drawn
 TIMED_WIDTHS, LONGEST = (32, 64, 128), (1024, 2048, 4096, 8192)
 RUN, TICK, PIECE = "_cost_run", 0.4, 0.3
@@ -72,8 +77,8 @@ def size_controls() -> Sizes:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         length = link.restore("cost_n", 1000, link.whole(1, MOST))
         st.number_input(t("cost.n"), 1, MOST, step=1, key="cost_n", width=160, help=t("cost.n_help", most=f"{MOST:,}"))
-        st.button(t("cost.half"), key="cost_half", on_click=_scale, args=(0.5,), disabled=length < 2)
-        st.button(t("cost.double"), key="cost_double", on_click=_scale, args=(2,), disabled=2 * length > MOST)
+        st.button("n ÷ 2", key="cost_half", on_click=_scale, args=(0.5,), disabled=length < 2)
+        st.button("2 × n", key="cost_double", on_click=_scale, args=(2,), disabled=2 * length > MOST)
         width = link.restore("cost_d", 512, link.one_of(*WIDTHS))
         st.select_slider(t("cost.d"), WIDTHS, key="cost_d", width=170)
         kernel = link.restore("cost_k", 3, link.one_of(*KERNELS))
@@ -86,10 +91,9 @@ def size_controls() -> Sizes:
 def table(sizes: Sizes) -> None:
     """Write the paper's table with the numbers in it, and compare attention with the recurrent layer."""
     found = _costs((sizes.length,), *sizes[1:])
-    parts = ("operations", "sequential", "path")
-    rows = ["".join(f"<th>{t(f'cost.{part}')}</th>" for part in ("layer", *parts))]
+    rows = ["".join(f"<th>{t(f'cost.{part}')}</th>" for part in ("layer", *GROWS))]
     for n, kind in enumerate(KINDS):
-        cells = (f"<td><i>{t(f'cost.{part}_{kind}')}</i> {getattr(found, part)[n, 0]:,.0f}</td>" for part in parts)
+        cells = (f"<td><i>{grows[n]}</i> {getattr(found, part)[n, 0]:,.0f}</td>" for part, grows in GROWS.items())
         rows.append(f"<th>{t(f'cost.{kind}')}</th>{''.join(cells)}")
     st.html(f'<table class="gaze-table">{"".join(f"<tr>{row}</tr>" for row in rows)}</table>')
     share = sizes.length / sizes.width
@@ -112,7 +116,7 @@ def square(sizes: Sizes) -> None:
 def curves(sizes: Sizes) -> None:
     """Draw operations, sequential steps and path over n."""
     legend([t(f"cost.{kind}") for kind in KINDS])
-    for column, part in zip(st.columns(3, gap="medium"), ("operations", "sequential", "path"), strict=True):
+    for column, part in zip(st.columns(3, gap="medium"), GROWS, strict=True):
         with column:
             st.markdown(f"**{t(f'cost.{part}')}**")
             chart(_cost_chart(sizes, part, look()), f"cost-{part}")
@@ -248,9 +252,7 @@ def tables(sizes: Sizes, asked: Asked) -> Mapping[str, Table]:
     found, timed, held = _costs(OVER, *sizes[1:]), _times(asked), _memory()
     names = [t(f"cost.{kind}") for kind in KINDS]
     over = [f"n = {n:,}" for n in OVER]
-    parts = {
-        t(f"cost.{part}"): Table(over, names, getattr(found, part).T) for part in ("operations", "sequential", "path")
-    }
+    parts = {t(f"cost.{part}"): Table(over, names, getattr(found, part).T) for part in GROWS}
     shown = [n for n in range(len(timed.lengths)) if np.isfinite(timed.seconds[:, n]).all()]
     layers = [t(f"cost.timed_{kind}") for kind in KINDS[:3]]
     parts[t("cost.table_times")] = Table(
@@ -271,9 +273,9 @@ def _cost_chart(sizes: Sizes, part: str, shown: Look) -> object:
 
     values = getattr(_costs(OVER, *sizes[1:]), part)
     lines = [Curve(t(f"cost.{kind}"), OVER, values[n], n) for n, kind in enumerate(KINDS)]
-    points = [(sizes.width, float(sizes.width) ** 3, "n = d")] if part == "operations" else []
+    points = [(float(sizes.width), float(sizes.width) ** 3, "n = d")] if part == "operations" else []
     return log_curves(
-        lines, xaxis="n", yaxis="", marks=[sizes.length], points=points, legend=False, height=270, **shown.style
+        lines, xaxis="n", yaxis="", marks=[float(sizes.length)], points=points, legend=False, height=270, **shown.style
     )
 
 
@@ -303,7 +305,7 @@ def _time_chart(found: "Times", asked: Asked) -> object:
         square = [1000 * found.seconds[0, last] * (n / found.lengths[last]) ** 2 for n in found.lengths]
         lines.append(Curve(t("cost.theory"), found.lengths, square, 5, "dot"))
     return log_curves(
-        lines, xaxis="n", yaxis="ms", unit=" ms", ticks=found.lengths, up=(0.1, 10_000), height=380, **look().style
+        lines, xaxis="n", yaxis="ms", unit=" ms", ticks=found.lengths, up=(0.1, 1e4), height=380, **look().style
     )
 
 
