@@ -28,4 +28,5 @@ PAGES = (
     PageInfo("pages/generate.py", "generate", "change", ":material/edit_note:"),
     PageInfo("pages/cost.py", "cost", "labs", ":material/payments:"),
     PageInfo("pages/position.py", "position", "labs", ":material/rotate_right:"),
+    PageInfo("pages/variants.py", "variants", "labs", ":material/grid_3x3:"),
 )

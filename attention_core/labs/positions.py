@@ -8,6 +8,7 @@ import math
 
 import torch
 from jaxtyping import Float, Int
+from numpy import ndarray
 from torch import Tensor
 
 KINDS = ("none", "sinusoidal", "learned", "shaw", "t5", "alibi", "rope")
@@ -51,6 +52,14 @@ def turned_score(
 ) -> Float[Tensor, " N"]:
     """Return ⟨R_m q, R_n k⟩ for the distances m − n."""
     return rotated(query.expand(len(distances), -1), distances, base) @ key
+
+
+def turned_scores(
+    query: Float[ndarray, " D"], key: Float[ndarray, " D"], most: int, base: float
+) -> Float[ndarray, " N"]:
+    """Return :func:`turned_score` at every whole distance from −most to most."""
+    far = torch.arange(-most, most + 1.0)
+    return turned_score(torch.from_numpy(query), torch.from_numpy(key), far, base).numpy()
 
 
 def buckets(

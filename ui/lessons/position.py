@@ -102,17 +102,10 @@ def _vectors(text: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
 @door
 def _turned_scores(text: str, query: int, key: int, base: int) -> np.ndarray:
     """Return the score of a query and a key at every distance m − n from −WIDE to WIDE."""
+    from attention_core.labs.positions import turned_scores
+
     _, queries, keys = _vectors(text)
-
-    def job() -> np.ndarray:
-        import torch
-
-        from attention_core.labs.positions import turned_score
-
-        far = torch.arange(-WIDE, WIDE + 1.0)
-        return turned_score(torch.tensor(queries[query]), torch.tensor(keys[key]), far, float(base)).numpy()
-
-    return compute.run(job)
+    return compute.run(turned_scores, queries[query], keys[key], WIDE, float(base))
 
 
 @door
@@ -140,7 +133,6 @@ def shuffle_controls(text: str) -> Asked:
         st.slider(t("position.head"), 1, 12, key="pos_head", width=220)
         seed = link.restore("pos_seed", 1, link.whole(1, 9999))
         st.button(t("position.shuffle"), key="pos_again", icon=":material/shuffle:", on_click=_reshuffle)
-        link.keep("pos_seed", seed)
     return Asked(text, head - 1, kind, seed)
 
 
@@ -286,7 +278,6 @@ def length_controls() -> Long:
         st.toggle(t("position.stretch"), key="long_stretch", help=t("position.stretch_help"))
         seed = link.restore("long_seed", 7, link.whole(1, 9999))
         st.button(t("position.redraw"), key="long_again", on_click=_redraw)
-        link.keep("long_seed", seed)
     return Long(length, base, stretched, seed)
 
 
@@ -392,11 +383,11 @@ def _spun(end: np.ndarray, angle: float) -> np.ndarray:
 
 
 def _reshuffle() -> None:
-    link.choose({"pos_seed": str(int(link.said("pos_seed") or 1) % 9999 + 1)})
+    st.session_state["pos_seed"] = st.session_state["pos_seed"] % 9999 + 1
 
 
 def _redraw() -> None:
-    link.choose({"long_seed": str(int(link.said("long_seed") or 7) % 9999 + 1)})
+    st.session_state["long_seed"] = st.session_state["long_seed"] % 9999 + 1
 
 
 def _both() -> None:
