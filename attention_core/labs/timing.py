@@ -161,12 +161,19 @@ class Timing:
                         start = time.perf_counter()
                         with torch.set_grad_enabled(self.backward):
                             ended = next(pieces, True) is True
-                        if self.device != "cpu":
+                        if not self.device.startswith("cpu"):
                             torch.accelerator.synchronize()
                         spent += time.perf_counter() - start
                         yield
                     taken.append(spent)
                 self.seconds[kind, length] = min(taken)
+
+
+def devices() -> tuple[str, ...]:
+    """Return where layers are timed: on the CPU, and on the GPU where there is one."""
+    from attention_core.models.loading import best_device
+
+    return tuple(dict.fromkeys(("cpu", best_device().type)))
 
 
 _timings: "OrderedDict[tuple, Timing]" = OrderedDict()

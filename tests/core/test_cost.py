@@ -160,6 +160,21 @@ def test_a_run_that_is_interrupted_leaves_what_it_has(backward, monkeypatch):
     assert (found.seconds > 0).all()
 
 
+def test_where_layers_are_timed():
+    gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
+    assert timing.devices()[0] == "cpu"
+    assert len(timing.devices()) == 1 + gpu
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="runs where there is a CUDA GPU")
+def test_times_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(timing, "LENGTHS", (8, 16))
+    work = timing.timing(8, 3, 16, backward=True, device="cuda", again=True)
+    while not work.done:
+        work.step()
+    assert (work.times().seconds > 0).all()
+
+
 def test_slopes():
     assert timing.slope([1, 2, 4], [5.0, 20.0, 80.0]) == pytest.approx(2)
     counted = [

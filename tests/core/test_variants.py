@@ -110,6 +110,24 @@ def test_window_and_global_words_are_longformers_mask():
     assert not torch.equal(seen, pattern("bigbird", T, 3, seed=3))
 
 
+@pytest.mark.parametrize("side", [2, 3])
+def test_a_window_is_longformers(side):
+    from transformers import LongformerConfig, LongformerModel
+
+    sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 5}
+    config = LongformerConfig(vocab_size=31, attention_window=[2 * side], max_position_embeddings=64, **sizes)
+    torch.manual_seed(3)
+    layer = LongformerModel(config).eval().encoder.layer[0].attention.self
+    hidden = torch.randn(1, 6 * side, 12)
+    nothing = torch.zeros(1, 6 * side)
+    with torch.no_grad():
+        theirs = layer(hidden, attention_mask=nothing, is_index_masked=nothing > 0, is_index_global_attn=nothing > 0)[0]
+        q, k, v = (of(hidden[0]).unflatten(-1, (2, 6)).transpose(0, 1) for of in (layer.query, layer.key, layer.value))
+    for head in range(2):
+        ours = masked(q[head] @ k[head].T / 6**0.5, pattern("window", 6 * side, side)) @ v[head]
+        torch.testing.assert_close(ours, theirs[0, :, 6 * head : 6 * head + 6], atol=1e-5, rtol=1e-4)
+
+
 def test_an_empty_row_is_zero(given):
     q, k, _ = given
     allowed = pattern("window", T, 1)

@@ -112,6 +112,22 @@ def test_a_measurement_runs_stops_goes_on_and_is_everybodys(open_page, monkeypat
     assert timing.timing(32, 3, 1024, backward=False) is not work
 
 
+def test_a_gpu_beside_the_cpu(open_page, monkeypatch):
+    monkeypatch.setattr(timing, "devices", lambda: ("cpu", "cpu:0"))  # as where there is one
+    page = open_page(PAGE, lang="en", time_n="1024")
+    for device in timing.devices():
+        work = timing.timing(64, 3, 1024, backward=False, device=device)
+        while not work.done:
+            work.step()
+    page.run()
+    assert not page.exception
+    assert "attention · cpu:0: **" in said(page) and "attention · cpu: **" in said(page)
+    page.session_state["cost_numbers"] = True
+    page.run()
+    assert not page.exception
+    assert any(len(table.value.columns) == 7 for table in page.dataframe)
+
+
 def test_beyond_what_is_measured(open_page):
     work = timing.timing(64, 3, 8192, backward=False)
     while not work.done:

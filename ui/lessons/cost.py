@@ -166,14 +166,13 @@ def time_controls(sizes: Sizes) -> Asked:
 
 def times(asked: Asked, sizes: Sizes) -> None:
     """Time three real layers before the reader's eyes."""
-    running, found = st.session_state.get(RUN, False), _times(asked)
+    running, share = st.session_state.get(RUN, False), _share(_times(asked))
     with st.container(horizontal=True, gap="small"):
         if running:
             st.button(t("cost.stop"), key="cost_stop", on_click=_stop)
-        elif found.share < 1:
-            st.button(
-                t("cost.start" if not found.share else "cost.go_on"), key="cost_start", type="primary", on_click=_start
-            )
+        elif share < 1:
+            label = t("cost.go_on" if share else "cost.start")
+            st.button(label, key="cost_start", type="primary", on_click=_start)
         else:
             st.button(t("cost.again"), key="cost_again", on_click=_again, args=asked)
     st.fragment(_advance, run_every=TICK if running else None)(asked, sizes)
@@ -182,57 +181,61 @@ def times(asked: Asked, sizes: Sizes) -> None:
 def _advance(asked: Asked, sizes: Sizes) -> None:
     """Draw what was measured; while it runs, each tick measures more."""
     running, until = st.session_state.get(RUN, False), time.monotonic() + PIECE
-    work = _work(asked)
-    while running and time.monotonic() < until and not work.done:
-        compute.run(work.step)
+    for work in _works(asked):
+        while running and time.monotonic() < until and not work.done:
+            compute.run(work.step)
     found = _times(asked)
-    st.progress(found.share, t("cost.progress", share=f"{found.share:.0%}"))
-    chart(_time_chart(found, asked), "cost-times")
+    share = _share(found)
+    st.progress(share, t("cost.progress", share=f"{share:.0%}"))
+    chart(_time_chart(found), "cost-times")
     st.markdown("\n".join(_slopes(found, asked)))
-    longest = found.lengths[-1]
-    if sizes.length > longest and np.isfinite(found.seconds[0, -1]):
+    longest, took = found["cpu"].lengths[-1], float(found["cpu"].seconds[0, -1])
+    if sizes.length > longest and np.isfinite(took):
         factor = (sizes.length / longest) ** 2
-        note(
-            "cost.beyond",
-            n=f"{sizes.length:,}",
-            longest=f"{longest:,}",
-            times=_brief(factor),
-            took=_seconds(found.seconds[0, -1]),
-            would=_seconds(factor * found.seconds[0, -1]),
-        )
-    if running and found.share >= 1:
+        times = {"times": _brief(factor), "took": _seconds(took), "would": _seconds(factor * took)}
+        note("cost.beyond", n=f"{sizes.length:,}", longest=f"{longest:,}", **times)
+    if running and share >= 1:
         _stop()
         st.rerun()
 
 
-def _slopes(found: "Times", asked: Asked) -> list[str]:
+def _slopes(found: "dict[str, Times]", asked: Asked) -> list[str]:
     """Say how fast each layer's time grows, as far as two lengths were measured, beside what theory says."""
     from attention_core.labs import timing
 
     lines = [t("cost.slopes")]
-    for kind, power, seconds in zip(timing.TIMED, timing.POWERS, found.seconds, strict=True):
-        there = [n for n, took in zip(found.lengths, seconds, strict=True) if np.isfinite(took)]
-        if len(there) < 2:
-            continue
-        counts = [float(timing.counted(kind, n, asked.width, asked.kernel)) for n in there]
-        numbers = {
-            "slope": timing.slope(there, list(map(float, seconds[: len(there)]))),
-            "counted": timing.slope(there, counts),
-        }
-        shown = {name: f"{value:.2f}" for name, value in numbers.items()}
-        lines.append(f"- {t('cost.slope', layer=t(f'cost.timed_{kind}'), power=power, **shown)}")
+    for device, times in found.items():
+        for kind, power, seconds in zip(timing.TIMED, timing.POWERS, times.seconds, strict=True):
+            there = [n for n, took in zip(times.lengths, seconds, strict=True) if np.isfinite(took)]
+            if len(there) < 2:
+                continue
+            counts = [float(timing.counted(kind, n, asked.width, asked.kernel)) for n in there]
+            measured = timing.slope(there, list(map(float, seconds[: len(there)])))
+            numbers = {"slope": f"{measured:.2f}", "counted": f"{timing.slope(there, counts):.2f}"}
+            lines.append(f"- {t('cost.slope', layer=_layer(kind, device, found), power=power, **numbers)}")
     return lines if len(lines) > 1 else []
 
 
-def _work(asked: Asked, *, again: bool = False) -> "Timing":
+def _layer(kind: str, device: str, found: "dict[str, Times]") -> str:
+    """Return a layer's name, with the device where there are several."""
+    return t(f"cost.timed_{kind}") + (f" · {device}" if len(found) > 1 else "")
+
+
+def _works(asked: Asked, *, again: bool = False) -> "list[Timing]":
     from attention_core.labs import timing
 
-    return compute.run(lambda: timing.timing(*asked[:3], backward=asked.backward, again=again))
+    more = {"backward": asked.backward, "again": again}
+    return compute.run(lambda: [timing.timing(*asked[:3], device=device, **more) for device in timing.devices()])
 
 
-def _times(asked: Asked) -> "Times":
-    work = _work(asked)
-    return compute.run(lambda: work.times())
+def _times(asked: Asked) -> "dict[str, Times]":
+    """Return what was measured so far, by device."""
+    works = _works(asked)
+    return compute.run(lambda: {work.device: work.times() for work in works})
+
+
+def _share(found: "dict[str, Times]") -> float:
+    return sum(times.share for times in found.values()) / len(found)
 
 
 def memory(sizes: Sizes) -> None:
@@ -253,11 +256,13 @@ def tables(sizes: Sizes, asked: Asked) -> Mapping[str, Table]:
     names = [t(f"cost.{kind}") for kind in KINDS]
     over = [f"n = {n:,}" for n in OVER]
     parts = {t(f"cost.{part}"): Table(over, names, getattr(found, part).T) for part in GROWS}
-    shown = [n for n in range(len(timed.lengths)) if np.isfinite(timed.seconds[:, n]).all()]
-    layers = [t(f"cost.timed_{kind}") for kind in KINDS[:3]]
-    parts[t("cost.table_times")] = Table(
-        [f"n = {timed.lengths[n]:,}" for n in shown], layers, timed.seconds[:, shown].T
-    )
+    shown = [
+        n for n in range(len(timed["cpu"].lengths)) if all(np.isfinite(of.seconds[:, n]).all() for of in timed.values())
+    ]
+    layers = [_layer(kind, device, timed) for device in timed for kind in KINDS[:3]]
+    seconds = np.concatenate([of.seconds[:, shown] for of in timed.values()]).T
+    rows = [f"n = {timed['cpu'].lengths[n]:,}" for n in shown]
+    parts[t("cost.table_times")] = Table(rows, layers, seconds)
     kinds = [t("cost.memory_dense"), t("cost.memory_fused"), t("cost.memory_weights")]
     square = np.array([weight_bytes(n) for n in MEMORY_LENGTHS], dtype=float)
     parts[t("cost.table_memory")] = Table([f"n = {n:,}" for n in MEMORY_LENGTHS], kinds, np.stack([*held, square]).T)
@@ -293,20 +298,22 @@ def _memory_chart(shown: Look) -> object:
     return log_curves(lines, xaxis="n", yaxis="MiB", unit=" MiB", ticks=lengths, **shown.style)
 
 
-def _time_chart(found: "Times", asked: Asked) -> object:
+def _time_chart(found: "dict[str, Times]") -> object:
     from attention_core.labs import timing
     from figures.curves import Curve, log_curves
 
     lines = [
-        Curve(t(f"cost.timed_{kind}"), found.lengths, 1000 * found.seconds[n], n) for n, kind in enumerate(timing.TIMED)
+        Curve(_layer(kind, device, found), times.lengths, 1000 * times.seconds[n], n, ("solid", "dash")[place])
+        for place, (device, times) in enumerate(found.items())
+        for n, kind in enumerate(timing.TIMED)
     ]
-    if np.isfinite(found.seconds[0, 0]):  # what theory says from the longest that was measured on
-        last = int(np.isfinite(found.seconds[0]).sum()) - 1
-        square = [1000 * found.seconds[0, last] * (n / found.lengths[last]) ** 2 for n in found.lengths]
-        lines.append(Curve(t("cost.theory"), found.lengths, square, 5, "dot"))
-    return log_curves(
-        lines, xaxis="n", yaxis="ms", unit=" ms", ticks=found.lengths, up=(0.1, 1e4), height=380, **look().style
-    )
+    lengths, attention = found["cpu"].lengths, found["cpu"].seconds[0]
+    if np.isfinite(attention[0]):  # what the square says, from the longest that was measured
+        last = int(np.isfinite(attention).sum()) - 1
+        square = [1000 * attention[last] * (n / lengths[last]) ** 2 for n in lengths]
+        lines.append(Curve(t("cost.theory"), lengths, square, 5, "dot"))
+    axes = {"xaxis": "n", "yaxis": "ms", "unit": " ms", "ticks": lengths, "up": (0.1, 1e4)}
+    return log_curves(lines, height=380, **axes, **look().style)
 
 
 # Small things
@@ -331,7 +338,7 @@ def _stop() -> None:
 
 
 def _again(*asked: int) -> None:
-    _work(Asked(*asked), again=True)
+    _works(Asked(*asked), again=True)
     _start()
 
 
