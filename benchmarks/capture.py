@@ -148,7 +148,7 @@ def main() -> None:
     """Print the table, or the result of one measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, rounds and repeats: whether it works")
-    parser.add_argument("--rounds", type=int, help="rounds of the time measurement (default 15; quick 3)")
+    parser.add_argument("--rounds", type=int, help="rounds of the time measurement (default 7; quick 3)")
     parser.add_argument("--repeats", type=int, help="processes a memory measurement (default 3; quick 1)")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -156,7 +156,7 @@ def main() -> None:
         kind, *rest = json.loads(args.task)
         print(json.dumps({"times": measure_times, "memory": measure_memory}[kind](*rest)))
         return
-    rounds, repeats = args.rounds or (3 if args.quick else 15), args.repeats or (1 if args.quick else 3)
+    rounds, repeats = args.rounds or (3 if args.quick else 7), args.repeats or (1 if args.quick else 3)
     print(f"{machine()}\nTime: median of {rounds} rounds; extra peak memory: median of {repeats} process(es).")
     print("The last row of MiniLM has 512 tokens: it takes no more.\n")
     print(table(QUICK if args.quick else SIZES, rounds, repeats))
