@@ -105,9 +105,10 @@ def painted(model: str, text: str, limit: int, layer: int, head: int, bits: str)
     size = math.isqrt(len(bits))
     allowed = torch.tensor([bit == "1" for bit in bits]).view(size, size)
     seen = compute._seen(model, text, limit)
-    trace, value = seen.trace(layer, head), seen.layer(layer).value[seen.group(layer, head)]
+    trace, value = seen.trace(layer, head), seen.layer(layer).value[seen.group(layer, head)].float().cpu()
+    scores, context = trace.final.cpu(), trace.context.cpu()
     whole = torch.ones(len(value), len(value), dtype=torch.bool)
     whole[:size, :size] = allowed
-    off = (masked(trace.final, whole) @ value - trace.context)[:size]
-    error = float(off.norm() / trace.context[:size].norm())
+    off = (masked(scores, whole) @ value - context)[:size]
+    error = float(off.norm() / context[:size].norm())
     return Painted(allowed.numpy(), reach(allowed).numpy(), longest_path(allowed), error)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
+from torch.nn import functional
 
 from attention_core import compute
 from attention_core.dot_product import trace_attention
@@ -58,7 +59,7 @@ def placed_head(text: str, limit: int, head: int, kind: str, order: Sequence[int
     module = compute._model(MODEL).module.base_model
     labels = seen.labels()[0]
     with torch.no_grad():
-        words = module.embeddings.word_embeddings(torch.tensor([seen.tokens[n].id for n in order]))
+        words = _here(module.embeddings.word_embeddings.weight[[seen.tokens[n].id for n in order]])
         trace = _trace(module, words, head, kind)
     arrays = (trace.final[0], trace.weights[0], trace.context[0])
     return PlacedHead(tuple(labels[n] for n in order), order, *(_array(of) for of in arrays))
@@ -84,7 +85,7 @@ def shuffled(count: int, seed: int) -> tuple[int, ...]:
 
 def table() -> Float[ndarray, "T T"]:
     """Return how alike MiniLM's 512 learned position vectors are: the cosine of each pair."""
-    vectors = compute._model(MODEL).module.base_model.embeddings.position_embeddings.weight.detach()
+    vectors = _here(compute._model(MODEL).module.base_model.embeddings.position_embeddings.weight)
     vectors = vectors / vectors.norm(dim=-1, keepdim=True)
     return _array(vectors @ vectors.T)
 
@@ -148,23 +149,31 @@ def bias(kind: str, count: int, head: int, query: Tensor) -> Float[Tensor, "T T"
 
 def _trace(module: torch.nn.Module, words: Float[Tensor, "T W"], head: int, kind: str):  # noqa: ANN202
     own, attention = module.embeddings, module.encoder.layer[0].attention.self
-    places = torch.arange(len(words))
-    x = words + own.token_type_embeddings.weight[0]
-    learned = own.position_embeddings.weight
+    places = torch.arange(float(len(words)))
+    x, learned = words + _here(own.token_type_embeddings.weight[0]), _here(own.position_embeddings.weight)
     if kind == "learned":
         x = x + learned[: len(words)]
     if kind == "sinusoidal":  # as long as the learned ones are, on average
-        told = sinusoidal(places.float(), words.shape[-1])
+        told = sinusoidal(places, words.shape[-1])
         x = x + told * (learned.norm(dim=-1).mean() / told.norm(dim=-1, keepdim=True))
-    x = own.LayerNorm(x)
+    norm = own.LayerNorm
+    x = functional.layer_norm(x, norm.normalized_shape, _here(norm.weight), _here(norm.bias), norm.eps)
     size = attention.attention_head_size
     part = slice(head * size, (head + 1) * size)
-    query, key, value = (of(x)[:, part] for of in (attention.query, attention.key, attention.value))
+    query, key, value = (
+        functional.linear(x, _here(of.weight[part]), _here(of.bias[part]))
+        for of in (attention.query, attention.key, attention.value)
+    )
     if kind == "rope":
-        query, key = (rotated(of, places.float()) for of in (query, key))
+        query, key = (rotated(of, places) for of in (query, key))
     added = bias(kind, len(words), head, query)
     formula = Formula() if added is None else Formula(bias=added[None])
     return trace_attention(query[None], key[None], value[None], formula)
+
+
+def _here(weight: Tensor) -> Tensor:
+    """Return a weight on the CPU in single precision, wherever and however the model is."""
+    return weight.detach().to("cpu", torch.float32)
 
 
 @cache

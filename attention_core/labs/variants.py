@@ -115,7 +115,8 @@ def _normed(query: Tensor, key: Tensor) -> Tensor:
 def seconds(kind: str, length: int, size: int, number: int) -> tuple[float, float]:
     """Time a way as it would be computed, and dense attention, on random numbers; the fastest of several runs.
 
-    A pattern gathers each query's own keys; what has features multiplies keys and values first, φ(K)ᵀV.
+    A pattern gathers each query's own keys; what has features multiplies keys and values first, φ(K)ᵀV; hashing sorts
+    by bucket and attends within chunks.
     """
     q, k, v = torch.randn(3, length, size, generator=torch.Generator().manual_seed(1)).unbind()
     return _fastest(_quick(kind, q, k, v, number)), _fastest(lambda: (q @ k.T / size**0.5).softmax(dim=-1) @ v)
@@ -138,6 +139,18 @@ def _quick(kind: str, q: Tensor, k: Tensor, v: Tensor, number: int) -> Callable[
             return out
 
         return gathered
+    if kind == "lsh":  # as a Reformer does: sorted by bucket, cut into as many chunks
+        size_of, w = max(1, len(q) // number), torch.randn(HASHES, q.shape[1], max(1, number // 2))
+
+        def sorted_into_chunks() -> Tensor:
+            out = torch.zeros_like(v)
+            for directions in w:
+                one, two = (torch.cat([x @ directions, -x @ directions], dim=1).argmax(dim=1).argsort() for x in (q, k))
+                for rows, keys in zip(one.split(size_of), two.split(size_of), strict=True):
+                    out[rows] += (q[rows] @ k[keys].T / size).softmax(dim=-1) @ v[keys]
+            return out / HASHES
+
+        return sorted_into_chunks
     if kind == "low_rank":
         narrow = torch.randn(number, len(k)) / len(k) ** 0.5
         return lambda: (q @ (narrow @ k).T / size).softmax(dim=-1) @ (narrow @ v)

@@ -99,6 +99,14 @@ def test_patterns_by_their_definition():
     assert pattern("window", T, T).all()
 
 
+def test_what_the_page_says_of_costs():
+    for length in (64, 256):  # strided with s = √n: about n·√n
+        cells = int(pattern("strided", length, math.isqrt(length)).sum())
+        assert length**1.5 < cells < 2 * length**1.5
+    wide, narrow = (pattern("dilated", 99, 5).sum(dim=1)[50], pattern("window", 99, 5).sum(dim=1)[50])
+    assert wide == narrow  # twice as wide for the same cost
+
+
 def test_window_and_global_words_are_longformers_mask():
     """Longformer's own: a window on both sides, and global tokens that see all and are seen by all."""
     seen = pattern("bigbird", T, 3, seed=2)
@@ -233,7 +241,7 @@ def test_random_features_fall_as_one_over_the_root(real):
     assert np.polyfit(np.log(numbers), np.log(steep), 1)[0] > -0.3  # large scores: far more slowly
 
 
-@pytest.mark.parametrize("kind", [*PATTERNS, "low_rank", "linear", "random_features"])
+@pytest.mark.parametrize("kind", [*PATTERNS, *APPROXIMATIONS])
 def test_what_is_timed_computes_the_same(kind):
     q, k, v = torch.randn(3, T, D, generator=torch.Generator().manual_seed(1)).unbind()
     found = variants._quick(kind, q, k, v, 5)()

@@ -82,6 +82,7 @@ def test_what_is_right_at_a_length(open_page, lang):
 def test_odd_sentences(open_page, text):
     page = open_page(PAGE, lang="en", text=text)
     assert not page.exception
+    assert ("The first words of your sentence" in captions(page)) == (len(text) > 200)
     if text == "one":
         assert "There are not two words" in captions(page)
     assert not any("<b>" in element.proto.body for element in page.get("html"))

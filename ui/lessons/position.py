@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ FORMULAS = {
         r"\quad\theta_i=10000^{-2i/d_k}"
     ),
 }
+WORDS, LETTERS = 24, 200  # of the sentence whose words are turned
 MODEL, WIDE = "smollm2", 100  # whose query and key are turned, and how far apart they can be put
 BASES = (100, 1_000, 10_000, 100_000, 1_000_000)
 LENGTHS = (8, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256)
@@ -68,7 +70,7 @@ class Long(NamedTuple):
     seed: int
 
 
-@door
+@partial(door, most=32)  # up to two megabytes each
 def _placed(text: str, head: int, kind: str, seed: int) -> "PlacedHead":
     from attention_core.labs.placed_head import placed_head, shuffled
 
@@ -127,6 +129,7 @@ def _accuracy(kind: str, length: int, base: int, stretched: bool, seed: int) -> 
 
 def shuffle_controls(text: str) -> Asked:
     """Ask for a way, a head and a shuffle."""
+    reading("minilm", text)  # what is wrong with the text is said first
     kind = pick("position.way", KINDS, "none", name=_name)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         head = link.restore("pos_head", 4, link.whole(1, 12))
@@ -199,6 +202,8 @@ def way(asked: Asked) -> None:
 
 def turn_controls(text: str) -> Turn:
     """Ask for a query and a key of a real head, where to put them, and at what a pair of features to look."""
+    text = _beginning(text)
+    reading(MODEL, text)
     labels, queries, _ = _vectors(text)
     last, pairs = len(labels), queries.shape[1] // 2
     layer, head = (n - 1 for n in controls.BEST_HEAD[MODEL])
@@ -226,6 +231,14 @@ def turn_controls(text: str) -> Turn:
         st.slider(t("position.pair"), 1, pairs, key="turn_pair", width=220)
         st.button(t("position.together"), key="turn_both", on_click=_both, disabled=max(m, n) >= WIDE)
     return Turn(text, query, key, m, n, pair - 1, base)
+
+
+def _beginning(text: str) -> str:
+    """Return the first words of a text, and say so where there are more: sliders can't tell hundreds apart."""
+    short = " ".join(text.split()[:WORDS])[:LETTERS]
+    if len(short) < len(" ".join(text.split())):
+        note("position.beginning")
+    return short
 
 
 def turned(turn: Turn) -> None:

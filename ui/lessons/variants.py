@@ -91,7 +91,7 @@ class Made(NamedTuple):
     path: int | None
 
 
-@door
+@partial(door, most=16)  # up to five megabytes each
 def _tiles(text: str, layer: int, head: int, rows: int, columns: int) -> "HeadTiles":
     from attention_core.labs.flash import head_tiles
 
@@ -129,7 +129,8 @@ def _error(text: str, layer: int, head: int, kind: str, number: int, share: floa
 def _given(text: str, layer: int, head: int, share: float) -> tuple:
     seen = compute._seen(MODEL, text, LIMIT)
     own = seen.layer(layer)
-    return seen, (own.query[head], own.key[head], own.value[head], share * own.query.shape[-1] ** -0.5)
+    given = (of[head].float().cpu() for of in (own.query, own.key, own.value))
+    return seen, (*given, share * own.query.shape[-1] ** -0.5)
 
 
 @door
@@ -151,6 +152,7 @@ def _reached(bits: str, text: str, layer: int, head: int) -> "Painted":
 
 def head_controls(text: str) -> Where:
     """Ask for a head of MiniLM."""
+    reading(MODEL, text)  # what is wrong with the text is said first
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         layer = link.restore("var_layer", 1, link.whole(1, 6))
         st.slider(t("variants.layer"), 1, 6, key="var_layer", width=200)
@@ -226,6 +228,7 @@ def way_controls(where: Where) -> Asked:
             seed = link.restore("var_seed", 1, link.whole(1, 9999))
             st.button(t("variants.redraw"), key="var_again", on_click=_redraw)
     text = chapter() if which == "chapter" else where.text
+    reading(MODEL, text)
     return Asked(text, where.layer, where.head, kind, number, share, seed)
 
 
@@ -263,13 +266,10 @@ def way(asked: Asked) -> None:
     with right:
         heading("variants.price")
         st.markdown(COSTS[asked.kind])
-        if asked.kind == "lsh":
-            note("variants.lsh_time")
-        else:
-            took, dense = _seconds(asked.kind, max(1, min(asked.number, TIMED)))
-            numbers = {"n": f"{TIMED:,}", "took": f"{1000 * took:.2f}", "dense": f"{1000 * dense:.2f}"}
-            say("variants.time", times=f"{dense / took:.2g}", **numbers)
-            note("variants.gathered" if pattern else "variants.multiplied")
+        took, dense = _seconds(asked.kind, max(1, min(asked.number, TIMED)))
+        numbers = {"n": f"{TIMED:,}", "took": f"{1000 * took:.2f}", "dense": f"{1000 * dense:.2f}"}
+        say("variants.time", times=f"{dense / took:.2g}", **numbers)
+        note(f"variants.{'gathered' if pattern else 'sorted' if asked.kind == 'lsh' else 'multiplied'}")
 
 
 # A pattern of one's own
