@@ -72,5 +72,7 @@ def test_a_large_map_has_exact_raw_scores_where_they_are_multiplied():
     both = slim({"weights": square, "allowed": allowed, "raw": square, "steps": square[None], "sink": square[0]})
     assert [name for name, array in both.items() if isinstance(array, Rounded)] == ["weights", "steps"]
     assert isinstance(slim({"raw": square, "allowed": allowed})["raw"], Rounded)
+    assert isinstance(slim({"weights": square, "raw": square}, 1.0)["raw"], Rounded)  # times 1: what is shown stays
+    assert not isinstance(slim({"weights": square, "raw": square}, 0.125)["raw"], Rounded)
     small = {"weights": square[:9, :9], "raw": square[:9, :9], "steps": square[None, :9, :9]}
     assert slim(small) == small

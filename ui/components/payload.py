@@ -63,14 +63,14 @@ def pack(meta: dict[str, Any], /, **arrays: np.ndarray | Rounded) -> bytes:
     return struct.pack("<I", len(header)) + header + b"".join(blocks)
 
 
-def slim(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray | Rounded]:
+def slim(arrays: Mapping[str, np.ndarray], factor: float | None = None) -> dict[str, np.ndarray | Rounded]:
     """Return a head's arrays as they travel: as they are, but for a large map's, of which what is shown stays the same.
 
-    Raw scores that the browser is to multiply stay exact there too.
+    Raw scores that the browser is to multiply by a ``factor`` other than 1 stay exact there too.
     """
     if max(array.size for array in arrays.values()) <= LARGE:
         return dict(arrays)
-    exact = {"raw"} if "weights" in arrays else set()
+    exact = {"raw"} if "weights" in arrays and factor != 1 else set()
     return {
         name: Rounded(array) if array.dtype.kind == "f" and array.ndim > 1 and name not in exact else array
         for name, array in arrays.items()

@@ -30,4 +30,4 @@ def heatmap(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: str)
     Returns:
         The mount's result; it carries no values.
     """
-    return _mount(data=pack(meta, **slim(arrays)), key=key)
+    return _mount(data=pack(meta, **slim(arrays, meta.get("factor"))), key=key)

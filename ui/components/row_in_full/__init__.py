@@ -27,4 +27,4 @@ def row_in_full(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], *, key: 
     Returns:
         The mount's result; it carries no values.
     """
-    return _mount(data=pack(meta, **slim(arrays)), key=key)
+    return _mount(data=pack(meta, **slim(arrays, meta.get("factor"))), key=key)
