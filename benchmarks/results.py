@@ -12,6 +12,7 @@ import os
 import platform
 import subprocess
 import sys
+import timeit
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +22,7 @@ import psutil
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("RESULTS.md")
+NOTES = Path(__file__).with_name("notes.md")  # what was missed, and why; goes along at the end
 PACKAGES = ("streamlit", "torch", "transformers", "numpy", "playwright")
 
 
@@ -63,8 +65,14 @@ def machine() -> str:
     return (
         f"{name}, {os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.system()} {platform.machine()}; "
         f"Python {platform.python_version()}, {', '.join(versions)}. "
-        f"Load when the run began: {os.getloadavg()[0]:.1f} (1 is one busy core)."
+        f"Load when the run began: {os.getloadavg()[0]:.1f} (1 is one busy core). "
+        f"Ten million additions in a Python loop: {_additions():.1f} s."
     )
+
+
+def _additions() -> float:
+    """Say how fast one core runs Python: what serving people comes down to."""
+    return timeit.timeit("for i in range(10_000_000): total += i", "total = 0", number=1)
 
 
 def _installed(package: str) -> str:
@@ -83,6 +91,7 @@ def page(about: str, day: str, tables: Sequence[Table]) -> str:
         parts.append(table.printed.strip() or "It printed nothing.")
         if not table.well:
             parts.append("**It failed before its end**: see what `make bench` said.")
+    parts.append(NOTES.read_text(encoding="utf-8").strip() if NOTES.exists() else "")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

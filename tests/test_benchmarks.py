@@ -146,6 +146,7 @@ def test_the_machine_is_named():
     about = results.machine()
     assert f"torch {torch.__version__}" in about
     assert " cores, " in about
+    assert " s." in about.rpartition("loop: ")[2]
 
 
 def test_a_server_that_nobody_started_is_not_healthy():
