@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 import streamlit as st
 from streamlit import config, runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
 from attention_core import compute, job_log
 from attention_core.errors import ModelDamaged, ModelError, ModelMissing, NoTokens
@@ -84,11 +83,9 @@ def door(job: Callable[P, R], most: int = 512) -> Callable[P, R]:
 
 
 def in_pieces(work: W) -> W:
-    """Do work a piece at a time: others are served in between, and it ends when the reader has chosen otherwise."""
-    overtaken = get_run_yield_check() or (lambda: None)  # raises then, as any element that is drawn
+    """Do work a piece at a time, so that others are served in between."""
     while not work.done:
         compute.run(work.step)
-        overtaken()
     return work
 
 

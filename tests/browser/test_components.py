@@ -337,6 +337,7 @@ def test_the_table_borrows_the_maps_numbers_whichever_comes_first(components_ope
     page.goto(page.url.replace("only=strip", f"late={late}"))
     present = "heatmap" if late == "row" else "row_in_full"
     page.locator(f"[data-gaze={present}]").wait_for(state="attached")
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(state="attached")
     page.get_by_role("button", name="run again").click()
     table = part(page, "row_in_full")
     expect(table.locator("tbody tr[data-k]")).to_have_count(10)

@@ -69,7 +69,7 @@ def test_a_file_s_run_grows_stops_and_is_read(opened):
     expect(page.get_by_text("Sentences: 2000")).to_be_visible()
     page.get_by_role("button", name="Ask all lines").click()
     expect(page.get_by_text(re.compile(r"[1-9]\d* of 2000 lines asked"))).to_be_visible()
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Go on")).to_be_enabled()
     expect(ranking(page)).to_be_visible()
     rested(page)

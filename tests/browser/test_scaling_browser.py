@@ -38,7 +38,7 @@ def test_training_grows_in_place_stops_and_is_read(visit):
     race.evaluate("root => { window.drawing = root.querySelector('svg[role=img]') }")
     page.get_by_role("button", name="Start").click()
     expect(race).not_to_have_attribute("data-step", "0", timeout=30_000)
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Start")).to_be_enabled(timeout=30_000)
     rested(page)
     step = race.get_attribute("data-step")
