@@ -66,19 +66,11 @@ def log_curves(
         size: Of the letters, in pixels.
     """
     palette = PALETTES[theme]
-    colours = line_colours(palette)
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "x": list(curve.x),
+    traces = [
+        line_trace(curve, palette)
+        | {
             "y": np.where(np.asarray(curve.y, dtype=float) > 0, curve.y, 0.0 if straight else np.nan),
             "mode": "lines+markers" if curve.dash == "solid" else "lines",
-            "name": _literal(curve.name),
-            "line": {
-                "color": colours[curve.colour],
-                "width": 2.5 if curve.dash == "solid" else 1.5,
-                "dash": curve.dash,
-            },
             "marker": {"size": 6 if len(curve.x) < 20 else 1},
             "hovertemplate": f"%{{x:,}}: %{{y:,.4~g}}{_literal(unit)}<extra>{_literal(curve.name)}</extra>",
         }
@@ -130,6 +122,23 @@ def log_curves(
     )
     figure.layout.margin.l = 4.6 * size
     return figure
+
+
+def line_trace(curve: Curve, palette: Palette) -> dict[str, Any]:
+    """Return a curve as a line of plotly's; where one points it has three decimals."""
+    return {
+        "type": "scatter",
+        "x": list(curve.x),
+        "y": np.asarray(curve.y, dtype=float),
+        "mode": "lines",
+        "name": _literal(curve.name),
+        "line": {
+            "color": line_colours(palette)[curve.colour],
+            "width": 2.5 if curve.dash == "solid" else 1.5,
+            "dash": curve.dash,
+        },
+        "hovertemplate": f"%{{x}}: %{{y:.3f}}<extra>{_literal(curve.name)}</extra>",
+    }
 
 
 def line_colours(palette: Palette) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from numpy import ndarray
 from plotly import graph_objects as go
 
 from figures.colours import PALETTES, Theme, score_scale, weight_scale
-from figures.curves import Curve, line_colours
+from figures.curves import Curve, line_trace
 from figures.scaling import _figure, _literal
 
 
@@ -61,7 +61,6 @@ def over_distance(
     yaxis: str,
     mark: tuple[float, float] | None = None,
     up: tuple[float, float] | None = None,
-    unit: str = ".3f",
     height: int = 330,
     theme: Theme = "light",
     size: int = 13,
@@ -74,25 +73,12 @@ def over_distance(
         yaxis: What the values are.
         mark: A point to mark.
         up: Where the axis of values begins and ends.
-        unit: How a value is written where one points.
         height: In pixels.
         theme: The colours to draw in.
         size: Of the letters, in pixels.
     """
     palette = PALETTES[theme]
-    colours = line_colours(palette)
-    traces = [
-        {
-            "type": "scatter",
-            "x": list(curve.x),
-            "y": np.asarray(curve.y, dtype=float),
-            "mode": "lines",
-            "name": _literal(curve.name),
-            "line": {"color": colours[curve.colour], "width": 2.5, "dash": curve.dash},
-            "hovertemplate": f"%{{x}}: %{{y:{unit}}}<extra>{_literal(curve.name)}</extra>",
-        }
-        for curve in curves
-    ]
+    traces = [line_trace(curve, palette) for curve in curves]
     if mark is not None:
         point = {"size": 12, "color": palette.text, "symbol": "circle-open", "line": {"width": 2}}
         traces.append(

@@ -64,6 +64,11 @@ def chart(figure: object, key: str) -> None:
     st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False})
 
 
+def redraw(seed: str) -> None:
+    """Take the next seed, of the control with this key, so that a link brings the draw back."""
+    st.session_state[seed] = st.session_state[seed] % 9999 + 1
+
+
 def question(section: str) -> None:
     """Write the one question that the page answers."""
     st.markdown(f"##### {t(f'{section}.question')}")

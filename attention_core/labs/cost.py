@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 from torch.nn import functional
@@ -56,19 +56,6 @@ def tower(length: int, kernel: int) -> int:
     while room < length:
         layers, room = layers + 1, room * kernel
     return layers
-
-
-def reads(kind: str, length: int, layer: int, kernel: int, reach: int) -> Bool[ndarray, "n n"]:
-    """Return which places (columns) each place (rows) reads in one layer, or one step, from 0."""
-    back = np.subtract.outer(np.arange(length), np.arange(length))  # how far back
-    if kind == "attention":
-        return np.ones((length, length), dtype=bool)
-    if kind == "restricted":
-        return np.abs(back) <= reach // 2
-    if kind == "recurrent":
-        return (back == 0) | (back == 1)
-    apart = kernel**layer
-    return (back >= 0) & (back % apart == 0) & (back // apart < kernel)
 
 
 def walk(kind: str, first: int, last: int, length: int, kernel: int, reach: int) -> list[int]:

@@ -12,6 +12,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from attention_core import compute
+from attention_core.dot_product import softmax
 
 PATTERNS = ("window", "bigbird", "strided", "dilated", "blocks")
 GLOBAL, RANDOM = 1, 2  # BigBird: words that look at all and are looked at by all; random keys of each query
@@ -46,7 +47,8 @@ def pattern(kind: str, length: int, number: int, seed: int = 0) -> Bool[Tensor, 
 
 def masked(scores: Float[Tensor, "T T"], allowed: Bool[Tensor, "T T"]) -> Float[Tensor, "T T"]:
     """Return the softmax over the keys that are allowed; a row without any is zero."""
-    return scores.masked_fill(~allowed, -torch.inf).softmax(dim=-1).nan_to_num(0.0)
+    weights, _ = softmax(scores[None], allowed[None])
+    return weights[0]
 
 
 def reach(allowed: Bool[Tensor, "T T"], most: int = 3) -> Int[Tensor, "T T"]:

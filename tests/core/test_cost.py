@@ -8,9 +8,22 @@ import torch
 from torch.nn import functional
 
 from attention_core.labs import cost, timing
-from attention_core.labs.cost import KINDS, costs, reads, tower, walk, weight_bytes
+from attention_core.labs.cost import KINDS, costs, tower, walk, weight_bytes
 
 LAYERS = ("attention", "recurrent", "convolution")
+
+
+def reads(kind, length, layer, kernel, reach):
+    """Return which places (columns) each place (rows) reads in one layer, or one step, from 0."""
+    back = np.subtract.outer(np.arange(length), np.arange(length))  # how far back
+    if kind == "attention":
+        return np.ones((length, length), dtype=bool)
+    if kind == "restricted":
+        return np.abs(back) <= reach // 2
+    if kind == "recurrent":
+        return (back == 0) | (back == 1)
+    apart = kernel**layer
+    return (back >= 0) & (back % apart == 0) & (back // apart < kernel)
 
 
 def test_the_table_by_hand():

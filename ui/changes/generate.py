@@ -20,11 +20,11 @@ from ui.components.next_tokens import next_tokens
 from ui.components.shared_heads import shared_heads
 from ui.components.written_text import written_text
 from ui.compute import LIMIT, door, in_pieces, paced, reading
-from ui.lesson import Table, theme
+from ui.lesson import Look, Table, chart, look
 from ui.pick import pick
 from ui.show import drawn_heat, few, heat
 from ui.take_away import take_away, take_map
-from ui.text import heading, language, note, say, t, words
+from ui.text import heading, note, say, t, words
 
 if TYPE_CHECKING:
     from attention_core.generating import Cheat, Guesses, Step, Written
@@ -533,7 +533,7 @@ def mask(now: Now) -> None:
         if not found.masked:
             note("generate.one_token")
             return
-        _chart(_cheat_chart(found.labels, found.masked, found.open, _look()), "cheat-chart")
+        chart(_cheat_chart(found.labels, found.masked, found.open, look()), "cheat-chart")
         means = [float(np.mean(p)) for p in (found.masked, found.open)]
         better = sum(b > a for a, b in zip(found.masked, found.open, strict=True))
         up, half = means[1] > means[0], len(found.masked) / 2
@@ -547,11 +547,11 @@ def mask(now: Now) -> None:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _cheat_chart(labels: tuple, masked: tuple, unmasked: tuple, look: tuple) -> object:
+def _cheat_chart(labels: tuple, masked: tuple, unmasked: tuple, shown: Look) -> object:
     from figures.scaling import weight_pairs
 
     names = t("generate.with_mask"), t("generate.without_mask")
-    return weight_pairs(labels[1:], np.array([masked, unmasked]), names, theme=look[1], size=look[2])
+    return weight_pairs(labels[1:], np.array([masked, unmasked]), names, **shown.style)
 
 
 # The cache
@@ -761,11 +761,3 @@ def _number(low: float, high: float) -> Callable[[str], float]:
         return float(said)
 
     return parse
-
-
-def _look() -> tuple[str, str, int]:
-    return language(), theme(), 18 if st.session_state.get("present") else 13
-
-
-def _chart(figure: object, key: str) -> None:
-    st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False})

@@ -9,7 +9,7 @@ import streamlit as st
 from attention_core import compute
 from ui import link
 from ui.compute import LIMIT, door, head_view
-from ui.lesson import theme
+from ui.lesson import chart, look
 from ui.show import factor_text, focus
 from ui.text import heading, note, say, t
 
@@ -78,13 +78,13 @@ def _show(turned: "Rotation", view: "HeadView") -> None:
 
 
 def _scores(turned: "Rotation", view: "HeadView", query: int, key: int, pair: int) -> None:
-    from figures.rotation import parts as chart
+    from figures.rotation import parts as parts_chart
 
     parts = turned.parts(query, key)
     heading("rotation.parts")
     values = np.stack([parts.before, parts.after])
     names = t("rotation.without"), t("rotation.with")
-    _chart(chart(values, names, chosen=pair, **_look()), "rotation-parts")
+    chart(parts_chart(values, names, chosen=pair, **look().style), "rotation-parts")
     say("rotation.one_pair", pair=pair + 1, before=_number(parts.before[pair]), after=_number(parts.after[pair]))
     raw = [float(part.sum()) + rest for part, rest in ((parts.before, parts.rest), (parts.after, parts.rest))]
     if 2 * len(turned.pairs) < view.size:
@@ -140,11 +140,11 @@ def _charts(ends: list[np.ndarray], names: tuple[str, str], turns: tuple[float, 
     left, right = st.columns(2, gap="large")
     with left:
         heading("rotation.before")
-        _chart(arrows(ends[0], ends[1], names, reach=reach, **_look()), "rotation-before")
+        chart(arrows(ends[0], ends[1], names, reach=reach, **look().style), "rotation-before")
     with right:
         heading("rotation.after")
         turned = tuple(zip(ends, turns, strict=False))
-        _chart(arrows(ends[2], ends[3], names, reach=reach, turned=turned, **_look()), "rotation-after")
+        chart(arrows(ends[2], ends[3], names, reach=reach, turned=turned, **look().style), "rotation-after")
 
 
 def _between(query: np.ndarray, key: np.ndarray) -> float:
@@ -159,11 +159,3 @@ def _degrees(angle: float) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4f}".replace("-", "−")
-
-
-def _look() -> dict[str, object]:
-    return {"theme": theme(), "size": 18 if st.session_state.get("present") else 13}
-
-
-def _chart(figure: object, key: str) -> None:
-    st.plotly_chart(figure, key=key, theme=None, config={"displayModeBar": False})

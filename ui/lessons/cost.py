@@ -14,7 +14,7 @@ from ui.components.news_walk import news_walk
 from ui.compute import door
 from ui.lesson import Look, Table, chart, legend, look
 from ui.pick import pick
-from ui.text import note, say, t, words
+from ui.text import heading, note, say, t, words
 
 if TYPE_CHECKING:
     from attention_core.labs.cost import Costs
@@ -118,7 +118,7 @@ def curves(sizes: Sizes) -> None:
     legend([t(f"cost.{kind}") for kind in KINDS])
     for column, part in zip(st.columns(3, gap="medium"), GROWS, strict=True):
         with column:
-            st.markdown(f"**{t(f'cost.{part}')}**")
+            heading(f"cost.{part}")
             chart(_cost_chart(sizes, part, look()), f"cost-{part}")
     note("cost.drawn", d=f"{sizes.width:,}", k=sizes.kernel, r=sizes.reach)
 

@@ -11,7 +11,7 @@ import streamlit as st
 from attention_core import compute
 from ui import controls, link
 from ui.compute import LIMIT, door, head_view, reading
-from ui.lesson import Look, Table, chart, look
+from ui.lesson import Look, Table, chart, look, redraw
 from ui.pick import pick
 from ui.show import focus, heat
 from ui.text import heading, note, plain, say, t
@@ -135,7 +135,9 @@ def shuffle_controls(text: str) -> Asked:
         head = link.restore("pos_head", 4, link.whole(1, 12))
         st.slider(t("position.head"), 1, 12, key="pos_head", width=220)
         seed = link.restore("pos_seed", 1, link.whole(1, 9999))
-        st.button(t("position.shuffle"), key="pos_again", icon=":material/shuffle:", on_click=_reshuffle)
+        st.button(
+            t("position.shuffle"), key="pos_again", icon=":material/shuffle:", on_click=redraw, args=("pos_seed",)
+        )
     return Asked(text, head - 1, kind, seed)
 
 
@@ -290,7 +292,7 @@ def length_controls() -> Long:
         stretched = link.restore("long_stretch", False, link.switch)
         st.toggle(t("position.stretch"), key="long_stretch", help=t("position.stretch_help"))
         seed = link.restore("long_seed", 7, link.whole(1, 9999))
-        st.button(t("position.redraw"), key="long_again", on_click=_redraw)
+        st.button(t("position.redraw"), key="long_again", on_click=redraw, args=("long_seed",))
     return Long(length, base, stretched, seed)
 
 
@@ -393,14 +395,6 @@ def _written(numbers: np.ndarray) -> str:
 def _spun(end: np.ndarray, angle: float) -> np.ndarray:
     cos, sin = np.cos(angle), np.sin(angle)
     return np.array([end[0] * cos - end[1] * sin, end[1] * cos + end[0] * sin])
-
-
-def _reshuffle() -> None:
-    st.session_state["pos_seed"] = st.session_state["pos_seed"] % 9999 + 1
-
-
-def _redraw() -> None:
-    st.session_state["long_seed"] = st.session_state["long_seed"] % 9999 + 1
 
 
 def _both() -> None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +13,8 @@ from ui import link
 from ui.components.flash_tiles import flash_tiles
 from ui.components.pattern_board import pattern_board
 from ui.compute import LIMIT, door, reading
-from ui.lesson import Look, Table, chart, look
+from ui.explorer.long_text import sample
+from ui.lesson import Look, Table, chart, look, redraw
 from ui.pick import pick
 from ui.show import heat
 from ui.text import heading, note, say, t, words
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from attention_core.labs.patterns import Painted
 
 MODEL = "minilm"
-SAMPLE = Path(__file__).parents[2] / "assets" / "texts" / "lighthouse.txt"
 CHAPTER = 900  # letters of the sample
 MOST_TILED, MOST_PAINTED = 32, 16  # tokens
 SIDES = (1, 2, 3, 4, 6, 8, 16)
@@ -85,7 +84,6 @@ class Made(NamedTuple):
     labels: tuple[str, ...]
     exact: np.ndarray
     weights: np.ndarray
-    context: np.ndarray
     allowed: np.ndarray
     error: float
     path: int | None
@@ -106,7 +104,7 @@ def _made(text: str, layer: int, head: int, kind: str, number: int, share: float
 
         seen, given = _given(text, layer, head, share)
         found = variant(kind, *given, number, seed)
-        arrays = (of.numpy() for of in (found.exact, found.weights, found.context, found.allowed))
+        arrays = (of.numpy() for of in (found.exact, found.weights, found.allowed))
         return Made(tuple(seen.labels()[0]), *arrays, found.error, longest_path(found.allowed))
 
     return compute.run(variant)
@@ -226,7 +224,7 @@ def way_controls(where: Where) -> Asked:
         seed = 1
         if kind in (*RANDOM, "bigbird"):
             seed = link.restore("var_seed", 1, link.whole(1, 9999))
-            st.button(t("variants.redraw"), key="var_again", on_click=_redraw)
+            st.button(t("variants.redraw"), key="var_again", on_click=redraw, args=("var_seed",))
     text = chapter() if which == "chapter" else where.text
     reading(MODEL, text)
     return Asked(text, where.layer, where.head, kind, number, share, seed)
@@ -346,7 +344,7 @@ def _error_chart(asked: Asked, shown: Look) -> object:
 
 def chapter() -> str:
     """Return the beginning of the text that comes with Gaze."""
-    return SAMPLE.read_text(encoding="utf-8").strip()[:CHAPTER]
+    return sample()[:CHAPTER]
 
 
 def _name(kind: str) -> str:
@@ -355,10 +353,6 @@ def _name(kind: str) -> str:
 
 def _mebi(size: int) -> str:
     return f"{size / 2**20:,.3g} MiB"
-
-
-def _redraw() -> None:
-    st.session_state["var_seed"] = st.session_state["var_seed"] % 9999 + 1
 
 
 def _rule(rule: str, size: int) -> str:
